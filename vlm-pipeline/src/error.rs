@@ -1,0 +1,160 @@
+//! The crate's error type.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The cause of a fault found by another library, kept for `source()` without naming that library's types.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where a picture or a setting came from, so that a message can name it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// Bytes that a caller held in memory.
+    Bytes,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Bytes => f.write_str("image bytes"),
+        }
+    }
+}
+
+/// Everything that can go wrong between a picture and an answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A picture's file could not be read.
+    #[error("{origin}: cannot be read: {source}")]
+    ReadImage {
+        /// The picture.
+        origin: Origin,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A picture has no bytes at all.
+    #[error("{origin}: empty, no image data")]
+    EmptyImage {
+        /// The picture.
+        origin: Origin,
+    },
+    /// The first bytes belong to no image format that is read here.
+    #[error("{origin}: not a PNG, JPEG, WebP, GIF, BMP or TIFF (it starts with {head:02x?})")]
+    UnknownImageFormat {
+        /// The picture.
+        origin: Origin,
+        /// Its first bytes, at most eight.
+        head: Vec<u8>,
+    },
+    /// A picture's encoded form is longer than the limit.
+    #[error("{origin}: longer than the limit of {limit} bytes")]
+    ImageFileTooLong {
+        /// The picture.
+        origin: Origin,
+        /// The limit in bytes ([`Limits::max_file_bytes`](crate::Limits::max_file_bytes)).
+        limit: u64,
+    },
+    /// The header claims more pixels than the limits allow; nothing was decoded.
+    #[error("{origin}: claims {width}x{height} pixels, more than the limit of {max_pixels} ({max_side} a side)")]
+    ImageTooLarge {
+        /// The picture.
+        origin: Origin,
+        /// Claimed width in pixels.
+        width: u64,
+        /// Claimed height in pixels.
+        height: u64,
+        /// The most pixels allowed.
+        max_pixels: u64,
+        /// The most pixels allowed along one side.
+        max_side: u32,
+    },
+    /// The data ends before the picture does.
+    #[error("{origin}: truncated {format}: {length} bytes, and the picture does not end within them")]
+    TruncatedImage {
+        /// The picture.
+        origin: Origin,
+        /// Its format.
+        format: &'static str,
+        /// How many bytes there are.
+        length: usize,
+    },
+    /// A PNG chunk's checksum does not match its data.
+    #[error("{origin}: damaged PNG chunk {chunk:?} at byte {offset}: checksum {found:08x}, computed {computed:08x}")]
+    DamagedChunk {
+        /// The picture.
+        origin: Origin,
+        /// The chunk's four-letter name, escaped where it is not text.
+        chunk: String,
+        /// Where the chunk begins in the file.
+        offset: usize,
+        /// The checksum in the file.
+        found: u32,
+        /// The checksum of the data that is there.
+        computed: u32,
+    },
+    /// The decoder of the picture's format refused it.
+    #[error("{origin}: cannot be decoded as {format}: {source}")]
+    DecodeImage {
+        /// The picture.
+        origin: Origin,
+        /// Its format.
+        format: &'static str,
+        /// What the decoder said.
+        source: Cause,
+    },
+    /// Text that should hold a picture in base64 does not.
+    #[error("image in base64: {source}")]
+    Base64 {
+        /// What the base64 decoder said.
+        source: Cause,
+    },
+    /// A `data:` URL that does not hold base64.
+    #[error("data URL with header {header:?}: expected `data:image/...;base64,`")]
+    DataUrl {
+        /// The part before the comma, at most 64 characters of it.
+        header: String,
+    },
+    /// Raw pixels whose number does not fit the size given with them.
+    #[error("{actual} RGB bytes for a picture of {width}x{height}: expected {expected}, and no empty side")]
+    RgbLength {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+        /// Bytes needed, `3 * width * height`.
+        expected: u64,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// A file of the checkpoint could not be read.
+    #[error("{path}: cannot be read: {source}", path = .path.display())]
+    ReadFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The image settings are not JSON.
+    #[error("preprocessor_config.json: not JSON: {source}")]
+    PreprocessorJson {
+        /// What the JSON reader said.
+        source: serde_json::Error,
+    },
+    /// An image setting has a value that cannot be used.
+    #[error("preprocessor_config.json: `{key}` is {value}, expected {expected}")]
+    PreprocessorValue {
+        /// The setting.
+        key: &'static str,
+        /// Its value as JSON.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+}
