@@ -39,6 +39,10 @@ class Golden:
         self.tensors = {}
         self.metadata = {key: json.dumps(value) for key, value in facts.items()}
 
+    def fact(self, key: str, value):
+        """Adds a metadata entry, as JSON."""
+        self.metadata[key] = json.dumps(value)
+
     def sample(self, name: str, tensor: torch.Tensor, keep: int):
         """Adds about `keep` values of a float32 tensor, or all of them when there are no more than that."""
         flat = tensor.detach().to(torch.float32).contiguous().flatten()
