@@ -1,1 +1,28 @@
 #![doc = include_str!("../README.md")]
+
+mod backend;
+mod blas;
+mod checkpoint;
+mod cpu;
+mod error;
+mod matrix;
+mod memory_plan;
+mod observer;
+mod row_ops;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod view;
+mod weight;
+
+pub use backend::{Backend, DeviceBuffer, Element, MemoryUse};
+pub use blas::{Blas, Gemm, GemmBatched, Operand};
+pub use checkpoint::{Checkpoint, Progress, TensorInfo};
+pub use cpu::{Cpu, CpuBuffer, CpuSpan, Profile, SharedRows};
+pub use error::{Error, Result};
+pub use half::bf16;
+pub use matrix::Matrix;
+pub use memory_plan::MemoryPlan;
+pub use observer::{Observer, Recorder, Stage};
+pub use row_ops::{Activation, RotaryTable, RowOps};
+pub use view::{BatchView, BatchViewMut, View, ViewMut};
+pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView};

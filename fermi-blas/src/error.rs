@@ -1,0 +1,144 @@
+//! The one error type of the crate.
+
+use std::path::PathBuf;
+
+/// What can go wrong in buffers, products and checkpoint reading.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A size does not fit the operation.
+    #[error("{operation}: {axis} is {actual}, expected {expected}")]
+    Shape {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// Which size: `rows`, `columns`, ...
+        axis: &'static str,
+        /// The size that would fit.
+        expected: usize,
+        /// The size that was given.
+        actual: usize,
+    },
+    /// A view reaches outside its buffer.
+    #[error("{operation}: needs {needed} elements, the buffer has {available}")]
+    OutOfBounds {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// Elements that the view would need.
+        needed: usize,
+        /// Elements that are there.
+        available: usize,
+    },
+    /// The parts of a batched output would overlap.
+    #[error("{operation}: a batch stride of {batch_stride} makes {rows} x {columns} parts overlap")]
+    Overlap {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// Distance between two parts, in elements.
+        batch_stride: usize,
+        /// Rows of one part.
+        rows: usize,
+        /// Columns of one part.
+        columns: usize,
+    },
+    /// A size is so large that it cannot be counted.
+    #[error("{operation}: the size overflows")]
+    SizeOverflow {
+        /// The operation that was asked for.
+        operation: &'static str,
+    },
+    /// An index points outside a table.
+    #[error("{operation}: index {index} is outside a table of {rows} rows")]
+    Index {
+        /// The operation that was asked for.
+        operation: &'static str,
+        /// The offending index.
+        index: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+    /// The device has no memory left for a buffer.
+    #[error("out of memory: {bytes} bytes could not be allocated")]
+    OutOfMemory {
+        /// Bytes that were asked for.
+        bytes: usize,
+    },
+    /// The thread pool could not be started.
+    #[error("cannot start a pool of {threads} threads")]
+    Threads {
+        /// Threads that were asked for.
+        threads: usize,
+        /// The pool's own report.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// A file could not be read.
+    #[error("{path}: cannot be read", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's report.
+        source: std::io::Error,
+    },
+    /// A folder holds no checkpoint.
+    #[error("{path}: holds neither model.safetensors nor model.safetensors.index.json", path = path.display())]
+    NoCheckpoint {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A safetensors header is damaged.
+    #[error("{path}: not a valid safetensors file", path = path.display())]
+    Safetensors {
+        /// The file.
+        path: PathBuf,
+        /// The format's own report.
+        source: safetensors::SafeTensorError,
+    },
+    /// The shard index is damaged.
+    #[error("{path}: not a valid shard index: {reason}", path = path.display())]
+    ShardIndex {
+        /// The index file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The index names a shard that is not there.
+    #[error("{index}: names the shard {shard}, which is not there", index = index.display())]
+    MissingShard {
+        /// The index file.
+        index: PathBuf,
+        /// The shard's file name.
+        shard: String,
+    },
+    /// A tensor is not in the checkpoint.
+    #[error("{path}: has no tensor {tensor}", path = path.display())]
+    MissingTensor {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A tensor has another shape than the model needs.
+    #[error("{path}: {tensor} has shape {actual:?}, expected {expected:?}", path = path.display())]
+    TensorShape {
+        /// The file that holds it.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The shape that the model needs.
+        expected: Vec<usize>,
+        /// The shape in the file.
+        actual: Vec<usize>,
+    },
+    /// A tensor's type cannot be read.
+    #[error("{path}: {tensor} has type {dtype}, which is not supported here", path = path.display())]
+    TensorType {
+        /// The file that holds it.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The type in the file.
+        dtype: String,
+    },
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
