@@ -62,7 +62,9 @@ pub enum Error {
         limit: u64,
     },
     /// The header claims more pixels than the limits allow; nothing was decoded.
-    #[error("{origin}: claims {width}x{height} pixels, more than the limit of {max_pixels} ({max_side} a side)")]
+    #[error(
+        "{origin}: claims {width}x{height} pixels, more than the limit of {max_pixels} ({max_side} a side)"
+    )]
     ImageTooLarge {
         /// The picture.
         origin: Origin,
@@ -86,7 +88,9 @@ pub enum Error {
         length: usize,
     },
     /// A PNG chunk's checksum does not match its data.
-    #[error("{origin}: damaged PNG chunk {chunk:?} at byte {offset}: checksum {found:08x}, computed {computed:08x}")]
+    #[error(
+        "{origin}: damaged PNG chunk {chunk:?} at byte {offset}: checksum {found:08x}, computed {computed:08x}"
+    )]
     DamagedChunk {
         /// The picture.
         origin: Origin,
@@ -141,6 +145,20 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A picture of no pixels cannot be planned.
+    #[error("a picture of {width}x{height} pixels has nothing to show")]
+    EmptyPlan {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+    /// A name of no downsample mode.
+    #[error("downsample mode {found:?}: expected \"16x\" or \"4x\"")]
+    UnknownDownsampleMode {
+        /// The name given.
+        found: String,
+    },
     /// The image settings are not JSON.
     #[error("preprocessor_config.json: not JSON: {source}")]
     PreprocessorJson {
@@ -156,5 +174,81 @@ pub enum Error {
         value: String,
         /// What would do.
         expected: &'static str,
+    },
+    /// A JSON file of the checkpoint is not JSON.
+    #[error("{path}: not JSON: {source}", path = .path.display())]
+    ReadJson {
+        /// The file.
+        path: PathBuf,
+        /// What the JSON reader said.
+        source: serde_json::Error,
+    },
+    /// The tokenizer library refuses `tokenizer.json`.
+    #[error("{path}: cannot be used: {source}", path = .path.display())]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        source: Cause,
+    },
+    /// The tokenizer library failed on a text.
+    #[error("text cannot be encoded: {source}")]
+    Encode {
+        /// What the library said.
+        source: Cause,
+    },
+    /// A control token that the model needs is not in the tokenizer.
+    #[error("tokenizer.json: has no control token `{token}`")]
+    MissingToken {
+        /// The token.
+        token: String,
+    },
+    /// An end token is no token id.
+    #[error("{path}: `eos_token_id` holds {value}, expected token ids", path = .path.display())]
+    StopId {
+        /// The file.
+        path: PathBuf,
+        /// What stands there, as JSON.
+        value: String,
+    },
+    /// A conversation is not one.
+    #[error("messages: {source}")]
+    MessagesJson {
+        /// What the JSON reader said.
+        source: serde_json::Error,
+    },
+    /// The chat template is not a Jinja template.
+    #[error("chat template: {source}")]
+    TemplateSyntax {
+        /// What the template engine said.
+        source: Cause,
+    },
+    /// The chat template refuses the conversation.
+    #[error("chat template refuses the conversation: {message}")]
+    TemplateRaised {
+        /// What it says.
+        message: String,
+    },
+    /// The chat template fails on the conversation.
+    #[error("chat template fails on the conversation: {source}")]
+    TemplateRender {
+        /// What the template engine said.
+        source: Cause,
+    },
+    /// A conversation uses up all private characters, so that control tokens in it cannot be marked.
+    #[error(
+        "conversation holds {taken} different private-use characters, none is left to mark control tokens with"
+    )]
+    NoFreeMark {
+        /// How many it holds.
+        taken: usize,
+    },
+    /// A conversation places another number of pictures than were given.
+    #[error("prompt has places for {placeholders} images, {images} given")]
+    ImageCount {
+        /// Places in the rendered conversation.
+        placeholders: usize,
+        /// Pictures given.
+        images: usize,
     },
 }

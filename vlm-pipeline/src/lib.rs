@@ -1,5 +1,31 @@
 #![doc = include_str!("../README.md")]
 
+mod control;
 mod error;
+mod files;
+mod image;
+mod message;
+mod packing;
+mod preprocessor_config;
+mod prompt;
+mod reasoning;
+mod resize;
+mod slicing;
+mod stop;
+mod stream;
+mod template;
+mod tokenizer;
 
+pub use self::image::{Image, Limits};
 pub use error::{Cause, Error, Origin, Result};
+pub use message::{Content, FunctionCall, ImageSource, Message, Part, Request, Role, ToolCall};
+pub use packing::{Preprocessed, Slice, preprocess};
+pub use preprocessor_config::PreprocessorConfig;
+pub use prompt::{Prompt, PromptBuilder};
+pub use reasoning::{ReasoningSplitter, ReasoningStart, Split, THINK_CLOSE, THINK_OPEN};
+pub use resize::resize_bicubic;
+pub use slicing::{DownsampleMode, Grid, Plan, Size};
+pub use stop::{FinishReason, StopIds};
+pub use stream::TextStream;
+pub use template::{ChatTemplate, DEFAULT_TEMPLATE, RenderOptions, Thinking};
+pub use tokenizer::Tokenizer;
