@@ -32,14 +32,15 @@ class Case:
         return self.config["dtype"]
 
 
+# Seeds are such that float32 itself stays near float64 (the scripts check it) and no greedy margin is below 1e-4.
 # The grids hold both orders of sides, a single window, the paper's tie (28 rows: 10/28 = 25/70) and sides beyond the position grid.
 CASES = [
-    Case("base", 1, grids=[(28, 36), (4, 8), (32, 4)]),
-    Case("grouped", 2, grids=[(12, 20), (4, 4), (8, 68)]),
-    Case("conv3", 3, shards=3, grids=[(20, 12), (36, 4), (4, 8)]),
-    Case("four_x", 4, mtp=True, grids=[(2, 6), (32, 32), (10, 2)]),
-    Case("twice", 5, grids=[(8, 16), (24, 8)], language=False),
-    Case("twice_4x", 6, grids=[(4, 12), (20, 4)], language=False),
-    Case("real_heads", 7, grids=[(32, 32), (8, 4)]),
-    Case("text_only", 8, mtp=True),
+    Case("base", 2, grids=[(28, 36), (4, 8), (32, 4)]),
+    Case("grouped", 4, grids=[(12, 20), (4, 4), (8, 68)]),
+    Case("conv3", 9, shards=3, grids=[(20, 12), (36, 4), (4, 8)]),
+    Case("four_x", 5, mtp=True, grids=[(2, 6), (32, 32), (10, 2)]),
+    Case("twice", 6, grids=[(8, 16), (24, 8)], language=False),
+    Case("twice_4x", 8, grids=[(4, 12), (20, 4)], language=False),
+    Case("real_heads", 3, grids=[(32, 32), (8, 4)]),
+    Case("text_only", 10, mtp=True),
 ]

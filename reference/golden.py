@@ -31,11 +31,13 @@ class Golden:
     """Collects tensors for one safetensors file.
 
     A float tensor NAME is stored flat, every `stride`-th value of its row-major order from 0 on; the metadata entry NAME holds
-    {"shape", "stride", "absmax"} of the whole tensor as JSON. The stride is a prime that no width here is a multiple of, so
+    {"shape", "stride", "absmax", "noise"} of the whole tensor as JSON; noise is the largest difference of the float32 reference from
+    the float64 one, relative to absmax. The stride is a prime that no width here is a multiple of, so
     that every column is met.
     """
 
-    def __init__(self, **facts):
+    def __init__(self, noise_limit: float, **facts):
+        self.noise_limit = noise_limit
         self.tensors = {}
         self.metadata = {key: json.dumps(value) for key, value in facts.items()}
 
@@ -43,8 +45,12 @@ class Golden:
         """Adds a metadata entry, as JSON."""
         self.metadata[key] = json.dumps(value)
 
-    def sample(self, name: str, tensor: torch.Tensor, keep: int):
-        """Adds about `keep` values of a float32 tensor, or all of them when there are no more than that."""
+    def sample(self, name: str, tensor: torch.Tensor, exact: torch.Tensor, keep: int):
+        """Adds about `keep` values of a float32 tensor, or all of them when there are no more than that.
+
+        A seed at which the reference's own float32 strays from float64 by more than `noise_limit` is no ground to test on
+        (a delta head whose output is nearly zero is enlarged, with its rounding, by the norm behind it): choose another.
+        """
         flat = tensor.detach().to(torch.float32).contiguous().flatten()
         if not torch.isfinite(flat).all():
             raise RuntimeError(f"{name} is not finite")
@@ -52,7 +58,10 @@ class Golden:
         if flat.numel() > keep:
             stride = next_prime(math.ceil(flat.numel() / keep), tensor.shape[-1])
         self.tensors[name] = flat[::stride].clone()
-        entry = {"shape": list(tensor.shape), "stride": stride, "absmax": float(flat.abs().max())}
+        noise = relative_error(tensor, exact)
+        if noise > self.noise_limit:
+            raise RuntimeError(f"{name}: float32 is {noise:.1e} from float64")
+        entry = {"shape": list(tensor.shape), "stride": stride, "absmax": float(flat.abs().max()), "noise": noise}
         self.metadata[name] = json.dumps(entry)
 
     def whole(self, name: str, tensor: torch.Tensor):
@@ -68,6 +77,11 @@ class Golden:
         print(f"{path.name}: {size} bytes, {len(self.tensors)} tensors")
         if size > 100_000:
             raise RuntimeError(f"{path} is over 100 kB")
+
+
+def relative_error(tensor: torch.Tensor, exact: torch.Tensor) -> float:
+    """Largest difference, relative to the largest magnitude."""
+    return float((tensor.double() - exact.double()).abs().max() / exact.double().abs().max())
 
 
 def next_prime(n: int, width: int) -> int:

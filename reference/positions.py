@@ -17,7 +17,7 @@ def buckets(n: int, side: int) -> np.ndarray:
 
 
 def main():
-    golden = Golden(sides=SIDES, max_n=128)
+    golden = Golden(0.0, sides=SIDES, max_n=128)
     for side in SIDES:
         table = np.concatenate([buckets(n, side) for n in range(1, 129)])
         golden.whole(f"buckets.{side}", torch.from_numpy(table))
