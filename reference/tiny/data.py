@@ -241,7 +241,7 @@ class Needles:
         head = [ID["<|im_start|>"], *e("user\n")]
         if rng.random() < 0.1:
             head += e(ask + "\n")
-        tail = [*e(joint + ask) if joint == " " else e(ask), ID["<|im_end|>"], *e("\n"), ID["<|im_start|>"], *e("assistant\n")]
+        tail = [*e(joint + ask if joint == " " else ask), ID["<|im_end|>"], *e("\n"), ID["<|im_start|>"], *e("assistant\n")]
         tail += [ID["<think>"], *e("\n\n"), ID["</think>"], *e("\n\n")]
         final = [*e(answer), ID["<|im_end|>"]]
         # a full stop and the line breaks after it are one piece of the tokenizer's split
@@ -250,15 +250,15 @@ class Needles:
         repeat = [rng.randrange(len(self.pool)) for _ in range(rng.randint(3, 9))] if rng.random() < 0.15 else None
         fixed = len(head) + len(closing) + len(tail) + len(final)
         room = length - fixed - len(e(" " + needle))
-        before = self.filler(round(depth * room), rng, repeat)
+        before = self.filler(round(depth * room), rng, repeat, fresh=True)
         planted = e(" " + needle if before else needle)
         after = self.filler(length - fixed - len(before) - len(planted), rng, repeat)
         ids = [*head, *before, *planted, *after, *closing, *tail, *final]
         return ids, len(ids) - len(final)
 
-    def filler(self, n, rng, repeat):
+    def filler(self, n, rng, repeat, fresh=False):
         """Exactly n tokens of sentences, the last one cut off where it must be."""
-        out, i, breaks = [], 0, False
+        out, i, breaks = [], 0, fresh
         while len(out) < n:
             pick = self.pool[repeat[i % len(repeat)] if repeat else rng.randrange(len(self.pool))]
             fresh, breaks, i = breaks, rng.random() < 0.1, i + 1
