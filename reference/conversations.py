@@ -227,7 +227,7 @@ JINJA = [
     ("{{ x | rejectattr('role', 'equalto', 'user') | map(attribute='role') | first }}{{ x | selectattr('on') | list | length }}", {"x": [{"role": "user", "on": True}, {"role": "tool"}]}),
     ("{{ x | upper }}{{ x | lower }}{{ x | capitalize }}{{ x | replace('l', 'L') }}{{ x | length }}{{ x | reverse }}", {"x": "hello"}),
     ("{{ x | indent(2) }}|{{ x | indent(2, true) }}", {"x": "a\nb\n\nc"}),
-    ("{{ '%s is %d' | format('a', 3) }}{{ '%s' % 'b' }}", {}),
+    ("{{ '%s is %d' | format('a', 3) }}", {}),
     ("{{ x | safe }}{{ x | e }}", {"x": "<a>"}),
     ("{{ dict(a=1) | tojson }}{{ {'a': 1, 'b': [2]} | tojson }}", {}),
     ("{{ [1, 2] + [3] }}{{ 'a' + 'b' }}{{ 'ab' * 2 }}", {}),

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = (1 << 64) - 1
+BLOCK = 1 << 20
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -35,18 +36,22 @@ def mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-def raw(name: str, seed: int, count: int) -> np.ndarray:
-    """The 24-bit integers u_0 .. u_{count-1} of a name."""
+def raw(name: str, seed: int, count: int, start: int = 0) -> np.ndarray:
+    """The 24-bit integers u_start .. u_{start+count-1} of a name."""
     base = mix(fnv1a64(name.encode()) ^ ((seed * GOLDEN) & MASK))
-    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    steps = np.arange(start + 1, start + count + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     return mix(np.uint64(base) + steps) >> np.uint64(40)
 
 
 def values(name: str, shape, seed: int, center: float, scale: float) -> torch.Tensor:
     """float32(center + scale * (u / 2^23 - 1)), computed in float64."""
     count = math.prod(shape)
-    unit = raw(name, seed, count).astype(np.float64) / 2.0**23 - 1.0
-    return torch.from_numpy((center + scale * unit).astype(np.float32)).reshape(list(shape))
+    out = np.empty(count, dtype=np.float32)
+    # Block by block: an embedding of the full model has 254 million values.
+    for start in range(0, count, BLOCK):
+        block = raw(name, seed, min(BLOCK, count - start), start)
+        out[start : start + len(block)] = center + scale * (block.astype(np.float64) / 2.0**23 - 1.0)
+    return torch.from_numpy(out).reshape(list(shape))
 
 
 def distribution(name: str, shape) -> tuple[float, float]:
