@@ -1,6 +1,6 @@
 //! Python's ways with text, where minijinja has its own.
 
-use minijinja::value::{Rest, ValueKind, from_args};
+use minijinja::value::{Rest, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
 /// What `str.isspace` calls white space: Unicode's, and the four information separators.
@@ -39,7 +39,12 @@ fn repr(value: &Value) -> String {
         }
         ValueKind::Seq => {
             let items = value.try_iter().into_iter().flatten().map(|item| repr(&item));
-            format!("[{}]", items.collect::<Vec<_>>().join(", "))
+            let items = items.collect::<Vec<_>>();
+            match (value.is_tuple(), items.as_slice()) {
+                (true, [only]) => format!("({only},)"),
+                (true, _) => format!("({})", items.join(", ")),
+                (false, _) => format!("[{}]", items.join(", ")),
+            }
         }
         _ => value.to_string(),
     }
@@ -57,14 +62,21 @@ fn str_repr(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if c == quote => out.extend(['\\', c]),
-            _ if code < 0x20 || (0x7f..0xa1).contains(&code) || code == 0xad => {
-                out.push_str(&format!("\\x{code:02x}"))
-            }
-            c => out.push(c),
+            c if is_printable(c) => out.push(c),
+            _ if code < 0x100 => out.push_str(&format!("\\x{code:02x}")),
+            _ if code < 0x1_0000 => out.push_str(&format!("\\u{code:04x}")),
+            _ => out.push_str(&format!("\\U{code:08x}")),
         }
     }
     out.push(quote);
     out
+}
+
+/// Nearly `str.isprintable`: control and format characters, private ones, and white space but U+0020 are not.
+fn is_printable(c: char) -> bool {
+    let is_format = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let is_private = matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..);
+    c == ' ' || !(c.is_control() || c.is_whitespace() || is_format || is_private)
 }
 
 /// `repr` of a float: the shortest digits, with an exponent below 1e-4 and from 1e16 on.
@@ -160,7 +172,7 @@ fn parts<'t>(
     by: &'t str,
 ) -> Value {
     let (before, middle, after) = found.map_or(otherwise, |(before, after)| (before, by, after));
-    [before, middle, after].into_iter().collect()
+    Value::from(Tuple::from([before, middle, after].map(Value::from)))
 }
 
 /// `split` and `rsplit`: without a separator, runs of white space part and the ends are bare.
