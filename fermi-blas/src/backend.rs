@@ -83,6 +83,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Whatever that work failed with.
     fn synchronize(&self) -> Result<()>;
 
+    /// Runs a whole pass of a model in one go, so that a device may get ready once for all of its operations: the CPU
+    /// moves onto its thread pool, where handing out work wakes nobody and allocates nothing.
+    fn run_pass<R: Send>(&self, pass: impl FnOnce() -> R + Send) -> R {
+        pass()
+    }
+
     /// Bytes that this device's buffers hold.
     fn memory(&self) -> MemoryUse;
 

@@ -7,7 +7,7 @@ use crate::{Backend, Result, View};
 /// Sees the output of each stage of a model, under the reference's own names.
 ///
 /// Names come as format arguments, so that a model that nobody observes (`&mut ()`) formats and allocates nothing.
-pub trait Observer<B: Backend> {
+pub trait Observer<B: Backend>: Send {
     /// One stage's output, as it lies on the device.
     ///
     /// # Errors

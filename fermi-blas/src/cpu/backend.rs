@@ -107,6 +107,10 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn run_pass<R: Send>(&self, pass: impl FnOnce() -> R + Send) -> R {
+        self.install(pass)
+    }
+
     fn memory(&self) -> MemoryUse {
         self.shared.account.memory()
     }
