@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from transformers.initialization import no_init_weights
 from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule, torch_recurrent_gated_delta_rule
 
 import golden
@@ -24,7 +25,7 @@ HEADS, WIDTH = 16, 128
 
 def random_model(config: dict):
     """A float32 model whose weights are drawn uniformly, at the scales of `synthetic.distribution`."""
-    with transformers.initialization.no_init_weights():
+    with no_init_weights():
         model = synthetic.model_class(config)(synthetic.parse_config(config))
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -4,6 +4,7 @@ Each value is a pure function of (tensor name, seed, flat index), so a golden fi
 stands in `fermi_blas::testing`; `fermi-blas/tests/data/synthetic.json` holds values that both must give.
 """
 
+import argparse
 import json
 import math
 from pathlib import Path
@@ -201,7 +202,24 @@ def golden() -> dict:
     }
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description="the generator's golden values, or with --out a checkpoint")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", choices=DTYPES, help="default: the config's, or bfloat16")
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--mtp", action="store_true", help="add tensors of a multi-token-prediction head")
+    options = parser.parse_args()
+    if options.out:
+        config = json.loads(options.config.read_text())
+        dtype = options.dtype or config.get("dtype", "bfloat16")
+        write_checkpoint(options.out, config, options.seed, dtype, options.shards, options.mtp)
+        return
     target = Path(__file__).resolve().parent.parent / "fermi-blas/tests/data/synthetic.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(golden(), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -141,7 +141,7 @@ def shape_at(rows, i, x, y):
     dx, dy = x - cx, y - cy
     c, s = turn.cos(), turn.sin()
     u, v = (dx * c + dy * s) / rx.clamp(min=1), (dy * c - dx * s) / ry.clamp(min=1)
-    return torch.where(kind < 0, torch.full_like(u, 9.0), shape_depth(kind, u, v)), (rx + ry) / 2
+    return torch.where(kind < 0, torch.full_like(u, 99.0), shape_depth(kind, u, v)), ((rx + ry) / 2).clamp(min=1)
 
 
 def draw(scenes, parts, textures, tokens):
@@ -178,7 +178,8 @@ def draw(scenes, parts, textures, tokens):
 
     def tap(du, dv):
         cu, cv = torch.minimum((fu + du).clamp(min=0), wide - 1), torch.minimum((fv + dv).clamp(min=0), high - 1)
-        return textures.view(-1)[(line + start + cv * wide + cu).long().clamp(0, textures.numel() - 1)].float()
+        at = line + (start + cv * wide + cu).long().clamp(0, textures.shape[1] - 1)
+        return textures.view(-1)[at].float()
 
     a, b = u - fu, v - fv
     cover = (tap(0, 0) * (1 - a) + tap(1, 0) * a) * (1 - b) + (tap(0, 1) * (1 - a) + tap(1, 1) * a) * b
