@@ -9,6 +9,7 @@ mod matrix;
 mod memory_plan;
 mod observer;
 mod row_ops;
+pub mod synthetic;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod view;
