@@ -11,10 +11,15 @@
 //! * the weights are divided by their sum in double precision and rounded (halves away from zero) to 22 fractional bits;
 //! * the weighted sum starts from one half, is shifted right by 22 bits and clipped to 0..=255.
 //!
-//! When shrinking, the kernel widens with `t`, which is what keeps fine patterns from aliasing. The horizontal pass
-//! comes first and its result is rounded and clipped to bytes before the vertical one reads it; an axis whose length does
-//! not change is not touched. These two roundings are why a float implementation, or passes in the other order, differ
-//! by a level here and there.
+//! When shrinking, the kernel widens with `t`, which is what keeps fine patterns from aliasing.
+//!
+//! The first pass is rounded and clipped to bytes before the second one reads it, so their order shows: by a level here
+//! and there in photographs, by more than twenty beside sharp edges, whose overshoot the first pass clips. The horizontal
+//! pass comes first, except that since version 13.0 Pillow begins with the vertical one where the height loses more than
+//! twice as many pixels as the width (found by trying 3,000 sizes against both orders; Pillow 12 and older never do). An
+//! axis whose length does not change is not touched.
+
+use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::image::Image;
@@ -38,21 +43,22 @@ pub fn resize_bicubic(image: &Image, width: u32, height: u32) -> Result<Image> {
     if (width, height) == (image.width(), image.height()) {
         return Ok(image.clone());
     }
-    let (from_width, from_height) = (image.width() as usize, image.height() as usize);
-    let (to_width, to_height) = (width as usize, height as usize);
-    let wide;
-    let rows: &[u8] = if from_width == to_width {
-        image.rgb()
+    let from = (image.width() as usize, image.height() as usize);
+    let to = (width as usize, height as usize);
+    let rgb = if vertical_first(from, to) {
+        let low = vertical(image.rgb(), from.0, from.1, to.1);
+        horizontal(&low, from.0, to.1, to.0).into_owned()
     } else {
-        wide = horizontal(image.rgb(), from_width, from_height, to_width);
-        &wide
-    };
-    let rgb = if from_height == to_height {
-        rows.to_vec()
-    } else {
-        vertical(rows, to_width, from_height, to_height)
+        let wide = horizontal(image.rgb(), from.0, from.1, to.0);
+        vertical(&wide, to.0, from.1, to.1).into_owned()
     };
     Image::from_rgb(width, height, rgb)
+}
+
+/// Whether Pillow begins with the columns: since 13.0 it does where the height loses more than twice what the width loses.
+fn vertical_first((from_width, from_height): (usize, usize), (to_width, to_height): (usize, usize)) -> bool {
+    // where the width grows it loses less than nothing, and any loss of height is more than that
+    from_height > to_height && from_height - to_height > 2 * from_width.saturating_sub(to_width)
 }
 
 /// The weights of one axis: output sample `i` reads `lengths[i]` samples from `starts[i]` on, with the weights from
@@ -126,7 +132,10 @@ fn clip(sum: i32) -> u8 {
 }
 
 /// Every row from `from` pixels to `to`.
-fn horizontal(rgb: &[u8], from: usize, height: usize, to: usize) -> Vec<u8> {
+fn horizontal(rgb: &[u8], from: usize, height: usize, to: usize) -> Cow<'_, [u8]> {
+    if from == to {
+        return Cow::Borrowed(rgb);
+    }
     let kernel = Kernel::new(from, to);
     let mut out = vec![0; 3 * to * height];
     for (row, out_row) in rgb.chunks_exact(3 * from).zip(out.chunks_exact_mut(3 * to)) {
@@ -141,11 +150,14 @@ fn horizontal(rgb: &[u8], from: usize, height: usize, to: usize) -> Vec<u8> {
             *pixel = sums.map(clip);
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// Every column from `from` pixels to `to`; whole rows at a time, so that the inner loop is a plain `a += w b`.
-fn vertical(rgb: &[u8], width: usize, from: usize, to: usize) -> Vec<u8> {
+fn vertical(rgb: &[u8], width: usize, from: usize, to: usize) -> Cow<'_, [u8]> {
+    if from == to {
+        return Cow::Borrowed(rgb);
+    }
     let kernel = Kernel::new(from, to);
     let row_len = 3 * width;
     let mut out = vec![0; row_len * to];
@@ -161,7 +173,7 @@ fn vertical(rgb: &[u8], width: usize, from: usize, to: usize) -> Vec<u8> {
             *byte = clip(sum);
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
