@@ -26,4 +26,4 @@ pub use memory_plan::MemoryPlan;
 pub use observer::{Observer, Recorder, Stage};
 pub use row_ops::{Activation, RotaryTable, RowOps};
 pub use view::{BatchView, BatchViewMut, View, ViewMut};
-pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView};
+pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView, quantize};

@@ -66,6 +66,21 @@ pub(crate) fn quantize_row(values: &[f32], codes: &mut [i8], scales: &mut [f32])
     }
 }
 
+/// Rounds a weight to 8 bits, row by row: codes and scales as [`Q8`] holds them.
+///
+/// # Shapes
+/// values `[rows * columns]`; codes likewise, scales `[rows * ceil(columns / 64)]`
+pub fn quantize(values: &[f32], columns: usize) -> (Vec<i8>, Vec<f32>) {
+    let rows = values.len().checked_div(columns).unwrap_or(0);
+    let groups = columns.div_ceil(Q8_GROUP);
+    let (mut codes, mut scales) = (vec![0; rows * columns], vec![0.0; rows * groups]);
+    for row in 0..rows {
+        let (values, codes) = (&values[row * columns..][..columns], &mut codes[row * columns..][..columns]);
+        quantize_row(values, codes, &mut scales[row * groups..][..groups]);
+    }
+    (codes, scales)
+}
+
 /// A weight matrix of a linear layer, as it is stored.
 ///
 /// # Shapes
@@ -132,7 +147,7 @@ impl<B: Blas> Weight<B> {
             let _span = device.span("projection");
             return device.gemm(Gemm::new(x, values.view().t(), y)?);
         }
-        let piece = scratch.columns().checked_div(self.columns()).unwrap_or(0).min(self.rows());
+        let piece = scratch.columns().checked_div(self.columns()).unwrap_or(self.rows()).min(self.rows());
         if piece == 0 && self.rows() > 0 {
             let (expected, actual) = (self.columns(), scratch.columns());
             return Err(Error::Shape { operation: "multiply", axis: "scratch", expected, actual });

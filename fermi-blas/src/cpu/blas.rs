@@ -42,6 +42,8 @@ impl Product {
     /// # Safety
     /// The pointers and strides must lie inside live buffers, and nothing else may touch C meanwhile.
     unsafe fn run(&self, parallelism: Parallelism) {
+        #[cfg(feature = "testing")]
+        let _library = crate::testing::allocation::InLibrary::enter();
         let stride = |stride: usize| stride as isize;
         // SAFETY: handed on from the caller.
         unsafe {
