@@ -170,8 +170,8 @@ class Maker:
         return {k: torch.from_numpy(v) for k, v in arrays.items()}
 
     def needle_batch(self, rng, step):
-        length = rng.choices(*needle_lengths(step / self.total))[0]
-        made = [self.needles.make(length, rng) for _ in range(max(self.sizes.needle_tokens // length, 1))]
+        length = min(rng.choices(*needle_lengths(step / self.total))[0], self.sizes.needle_tokens)
+        made = [self.needles.make(length, rng) for _ in range(self.sizes.needle_tokens // length)]
         labels = torch.full((len(made), length), -100, dtype=torch.int32)
         for i, (ids, at) in enumerate(made):
             labels[i, at:] = torch.tensor(ids[at:], dtype=torch.int32)
@@ -181,9 +181,9 @@ class Maker:
 class Steps(torch.utils.data.Dataset):
     """Batches by step, for a loader's workers."""
 
-    def __init__(self, sizes, seed, total, first=0):
+    def __init__(self, sizes, seed, until, total, first=0):
         self.args, self.first, self.maker = (sizes, seed, total), first, None
-        self.count = total - first
+        self.count = until - first
 
     def __len__(self):
         return self.count

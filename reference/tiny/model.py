@@ -206,9 +206,10 @@ class Model:
     """The forward; `fast` maps a function to its compiled form (or to itself)."""
 
     def __init__(self, cfg, fast=lambda f: f):
-        self.cfg, self.fast = cfg, fast
+        self.cfg = cfg
         self.layer, self.window, self.last = fast(vision_layer), fast(window_merge), fast(project)
-        self.delta, self.soft, self.ends = fast(delta_layer), fast(attention_layer), fast(loss_of)
+        self.chunk_in, self.chunk_out = fast(chunk_inputs), fast(chunk_outputs)
+        self.soft_in, self.soft_out, self.ends = fast(attention_in), fast(attention_out), fast(loss_of)
 
     def vision(self, pixels, rows, cols, w, hide=None):
         """pixels [S, 16 T, 588] and position buckets [S, 16 T] to [S, T, H]; `hide` [S, T] marks padded tokens."""
@@ -224,17 +225,28 @@ class Model:
                 x = self.window(x, sub(w, "v.w", "w"))
         return self.last(x, sub(w, "v.post", "post") | sub(w, "v.m", "m"))
 
-    def text(self, x, pos, start, bias, w):
-        """x [B, L, H]; pos [B, L] positions; start [B, L] is 1 where a conversation starts; bias masks softmax attention."""
+    def text(self, x, pos, w, rows, bias=None):
+        """x [N, H] and positions [N], 0 where a conversation starts, so that one long row serves for any batch.
+
+        Softmax attention sees `rows` rows of N / rows tokens: causal, or masked by `bias`.
+        """
         t = self.cfg["text_config"]
         half = int(t["head_dim"] * 0.25) // 2
         freq = t["rope_parameters"]["rope_theta"] ** (-torch.arange(half, device=x.device) / half)
-        angle = pos[..., None].float() * freq
+        angle = pos[:, None].float() * freq
         cos, sin = angle.cos(), angle.sin()
-        reach = torch.stack([pos >= j for j in range(4)], 2).float()  # which taps of the convolution stay inside
+        start = (pos == 0).float()
+        reach = torch.stack([pos >= j for j in range(4)], 1).float()  # which taps of the convolution stay inside
         for i, kind in enumerate(t["layer_types"]):
             p = sub(w, f"t.{i}", "l")
-            x = self.soft(x, p, cos, sin, bias) if kind == "full_attention" else self.delta(x, p, start, reach)
+            if kind == "full_attention":
+                q, k, v, gate = self.soft_in(x, p, cos, sin)
+                q, k, v = (z.view(rows, -1, *z.shape[1:]).transpose(1, 2) for z in (q, k, v))
+                o = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None, scale=t["head_dim"] ** -0.5)
+                x = self.soft_out(x, p, o.transpose(1, 2).reshape(x.shape[0], -1), gate)
+            else:
+                low, *rest = self.chunk_in(x, p, start, reach)
+                x = self.chunk_out(x, p, UnitInverse.apply(low), *rest)
         return x
 
 
@@ -247,26 +259,28 @@ def feed(x, w):
     return x + F.linear(F.silu(gate) * up, w["l.down.w"])
 
 
-def attention_layer(x, w, cos, sin, bias, head=64):
-    b, n, _ = x.shape
-    heads = w["l.out.w"].shape[1] // head
+def attention_in(x, w, cos, sin, head=64):
+    """Queries, keys and values [N, heads, head] (keys and values repeated per query head) and the gate."""
+    n, heads = x.shape[0], w["l.out.w"].shape[1] // head
     y = F.linear(rms(x, w["l.n1"]), w["l.in.w"])
-    qg, k, v = y.split([2 * heads * head, (y.shape[-1] - 2 * heads * head) // 2, (y.shape[-1] - 2 * heads * head) // 2], -1)
-    q, gate = qg.view(b, n, heads, 2, head).unbind(3)
-    q, k, v = rms(q, w["l.qn"]), rms(k.view(b, n, -1, head), w["l.kn"]), v.view(b, n, -1, head)
+    rest = (y.shape[-1] - 2 * heads * head) // 2
+    qg, k, v = y.split([2 * heads * head, rest, rest], -1)
+    q, gate = qg.view(n, heads, 2, head).unbind(2)
+    q, k, v = rms(q, w["l.qn"]), rms(k.view(n, -1, head), w["l.kn"]), v.view(n, -1, head)
 
     def turn(z):
         half = cos.shape[-1]
-        a, c, rest = z[..., :half], z[..., half : 2 * half], z[..., 2 * half :]
-        co, si = cos[:, :, None], sin[:, :, None]
-        return torch.cat((a * co - c * si, c * co + a * si, rest), -1)
+        a, c, still = z[..., :half], z[..., half : 2 * half], z[..., 2 * half :]
+        co, si = cos[:, None], sin[:, None]
+        return torch.cat((a * co - c * si, c * co + a * si, still), -1)
 
     low = torch.bfloat16 if x.is_cuda else x.dtype
-    q, k, v = (z.to(low).transpose(1, 2) for z in (turn(q), turn(k), v))
-    k, v = (z.expand(-1, heads, -1, -1).contiguous() for z in (k, v))
-    o = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None, scale=head**-0.5)
-    o = o.transpose(1, 2).to(x.dtype) * torch.sigmoid(gate)
-    return feed(x + F.linear(o.reshape(b, n, -1), w["l.out.w"]), w)
+    q, k, v = turn(q).to(low), turn(k).to(low), v.to(low)
+    return q, k.expand(-1, heads, -1).contiguous(), v.expand(-1, heads, -1).contiguous(), gate.reshape(n, -1)
+
+
+def attention_out(x, w, o, gate):
+    return feed(x + F.linear(o.to(x.dtype) * torch.sigmoid(gate), w["l.out.w"]), w)
 
 
 class UnitInverse(torch.autograd.Function):
@@ -287,32 +301,29 @@ class UnitInverse(torch.autograd.Function):
 
 
 def chunk_inputs(x, w, start, reach, kh=2, kd=32):
-    """Everything of a delta layer up to the triangular solve."""
-    b, n, _ = x.shape
-    vh = w["l.A"].shape[0]
+    """Everything of a delta layer up to the triangular solve: tensors [heads, chunks, CHUNK, ...]."""
+    n, vh = x.shape[0], w["l.A"].shape[0]
     y = F.linear(rms(x, w["l.n1"]), w["l.in.w"])
     qkv, z, bt, a = y.split([w["l.conv"].shape[0], w["l.out.w"].shape[1], vh, vh], -1)
     conv = qkv * w["l.conv"][:, 0, 3]
     for j in (1, 2, 3):
-        conv = conv + F.pad(qkv, (0, 0, j, 0))[:, :n] * reach[:, :, j : j + 1] * w["l.conv"][:, 0, 3 - j]
+        conv = conv + F.pad(qkv, (0, 0, j, 0))[:n] * reach[:, j : j + 1] * w["l.conv"][:, 0, 3 - j]
     q, k, v = F.silu(conv).split([kh * kd, kh * kd, conv.shape[-1] - 2 * kh * kd], -1)
 
     def heads(u, count):
-        u = u.view(b, n, count, -1)
-        u = u.repeat_interleave(vh // count, 2) if count != vh else u
-        return u.transpose(1, 2).reshape(b, vh, n // CHUNK, CHUNK, -1)
+        u = u.reshape(n, count, -1)
+        u = u.repeat_interleave(vh // count, 1) if count != vh else u
+        return u.transpose(0, 1).reshape(vh, n // CHUNK, CHUNK, -1)
 
     def unit(u):
-        u = u.view(b, n, kh, kd)
-        return (u * torch.rsqrt(u.square().sum(-1, keepdim=True) + 1e-6)).reshape(b, n, -1)
+        u = u.reshape(n, kh, kd)
+        return (u * torch.rsqrt(u.square().sum(-1, keepdim=True) + 1e-6)).reshape(n, -1)
 
     q, k, v = heads(unit(q) * kd**-0.5, kh), heads(unit(k), kh), heads(v, vh)
-    g = -torch.exp(w["l.A"]) * F.softplus(a + w["l.dt"]) - 40.0 * start[..., None]  # e^-40 forgets what came before
+    g = -torch.exp(w["l.A"]) * F.softplus(a + w["l.dt"]) - 40.0 * start[:, None]  # e^-40 forgets what came before
     beta, g = heads(torch.sigmoid(bt), vh), heads(g, vh)[..., 0].cumsum(-1)
-    span = (g[..., :, None] - g[..., None, :]).masked_fill(
-        torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=x.device).triu(1), -1e4
-    )
-    decay = span.exp()
+    upper = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=x.device).triu(1)
+    decay = (g[..., :, None] - g[..., None, :]).masked_fill(upper, -1e4).exp()
     low = (k @ k.transpose(-1, -2) * decay * beta).tril(-1)
     near = q @ k.transpose(-1, -2) * decay
     gain = g.exp()[..., None]
@@ -321,38 +332,31 @@ def chunk_inputs(x, w, start, reach, kh=2, kd=32):
 
 
 def scan_states(trans, add):
-    """State before each chunk, from S' = trans S + add, by doubling: [B, H, C, K, K] and [B, H, C, K, V]."""
+    """State before each chunk, from S' = trans S + add, by doubling: [H, C, K, K] and [H, C, K, V]."""
     both, step = torch.cat((trans, add), -1), 1
-    k, count = trans.shape[-1], trans.shape[2]
+    k, count = trans.shape[-1], trans.shape[1]
     while step < count:
-        joined = both[:, :, step:, :, :k] @ both[:, :, :-step]
-        joined = joined + F.pad(both[:, :, step:, :, k:], (k, 0))
-        both, step = torch.cat((both[:, :, :step], joined), 2), 2 * step
-    return F.pad(both[:, :, :-1, :, k:], (0, 0, 0, 0, 1, 0))
+        joined = both[:, step:, :, :k] @ both[:, :-step]
+        joined = joined + F.pad(both[:, step:, :, k:], (k, 0))
+        both, step = torch.cat((both[:, :step], joined), 1), 2 * step
+    return F.pad(both[:, :-1, :, k:], (0, 0, 0, 0, 1, 0))
 
 
 def chunk_outputs(x, w, inv, rhs, near, q, left, carry, z):
     """States and outputs once the inverse is known."""
-    b, vh, c, _, kd = q.shape
+    vh, kd = q.shape[0], q.shape[-1]
     vd = rhs.shape[-1] - kd
     u, wk = (inv @ rhs).split([vd, kd], -1)
     lt = left.transpose(-1, -2)
     trans = carry[..., None, None] * torch.eye(kd, device=x.device) - lt @ wk
     state = scan_states(trans, lt @ u)
     o = q @ state + near @ (u - wk @ state)
-    o = o.reshape(b, vh, c * CHUNK, vd).transpose(1, 2)
-    o = rms(o, w["l.on"], 0.0) * F.silu(z.view(b, c * CHUNK, vh, vd))
-    return feed(x + F.linear(o.reshape(b, c * CHUNK, -1), w["l.out.w"]), w)
+    o = o.reshape(vh, -1, vd).transpose(0, 1)
+    o = rms(o, w["l.on"], 0.0) * F.silu(z.view(-1, vh, vd))
+    return feed(x + F.linear(o.reshape(x.shape[0], -1), w["l.out.w"]), w)
 
 
-def delta_layer(x, w, start, reach):
-    low, *rest = chunk_inputs(x, w, start, reach)
-    return chunk_outputs(x, w, UnitInverse.apply(low), *rest)
-
-
-def loss_of(x, w, labels):
-    """Next-token losses [B, L - 1] (0 where unlabelled) and whether the best token is the label."""
-    logits = F.linear(rms(x[:, :-1], w["t.norm"]), w["embed"])
-    goal = labels[:, 1:]
-    each = F.cross_entropy(logits.flatten(0, 1), goal.flatten(), ignore_index=-100, reduction="none").view(goal.shape)
-    return each, logits.argmax(-1) == goal
+def loss_of(x, w, norm, goal):
+    """Losses [N] of the next tokens `goal` (0 where it is -100) and whether the best token is the goal."""
+    logits = F.linear(rms(x, norm), w)
+    return F.cross_entropy(logits, goal, ignore_index=-100, reduction="none"), logits.argmax(-1) == goal
