@@ -1,7 +1,7 @@
 """Random checkpoints that Python and Rust make bit for bit from a config and a seed.
 
 Each value is a pure function of (tensor name, seed, flat index), so a golden file needs to hold outputs only. The Rust twin
-stands in `fermi_blas::testing`; `fermi-blas/tests/data/synthetic.json` holds values that both must give.
+stands in `fermi_blas::synthetic`; `fermi-blas/tests/data/synthetic.json` holds values that both must give.
 """
 
 import argparse
