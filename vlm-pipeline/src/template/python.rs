@@ -131,12 +131,10 @@ fn strip<'t>(text: &'t str, chars: Option<&str>, left: bool, right: bool) -> &'t
 
 /// A method of Python's that minijinja does not know.
 pub(super) fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
-    if let Some(text) = value.as_str() {
-        if let Some(result) = text_method(text, name, args) {
-            return result;
-        }
+    match value.as_str().and_then(|text| text_method(text, name, args)) {
+        Some(result) => result,
+        None => minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args),
     }
-    minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
 }
 
 fn text_method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Error>> {

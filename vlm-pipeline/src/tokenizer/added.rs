@@ -17,6 +17,16 @@ pub(crate) enum Segment<'t> {
     Added(u32),
 }
 
+/// An added token found in a text.
+struct Match {
+    id: u32,
+    /// Where it begins and ends with the white space that it takes along.
+    from: usize,
+    to: usize,
+    /// Where the token itself ends: the library looks for the next one from here, even in white space that is taken.
+    end: usize,
+}
+
 /// All added tokens, the longest first.
 #[derive(Debug, Clone)]
 pub(crate) struct AddedTokens {
@@ -68,19 +78,15 @@ impl AddedTokens {
         let mut start = 0;
         let mut at = 0;
         while let Some(first) = text[at..].chars().next() {
-            let found = if marks.is_some_and(|marks| marks.breaks(first)) {
-                let marked = marks.and_then(|marks| self.marked_token(&text[at..], marks));
+            let (from, to, next, segment) = if marks.is_some_and(|marks| marks.breaks(first)) {
+                let token = marks.and_then(|marks| self.marked_token(&text[at..], marks));
                 let length = first.len_utf8();
                 // A lone mark, left over where the template cut a token in two, still parts what stands around it.
-                Some(match marked {
-                    Some(token) => (at, at + 2 * length + token.len(), Some(Segment::Plain(token))),
-                    None => (at, at + length, None),
-                })
+                let end = at + token.map_or(length, |token| 2 * length + token.len());
+                (at, end, end, token.map(Segment::Plain))
+            } else if let Some(found) = self.match_at(text, start, at, normalized) {
+                (found.from, found.to, found.end, Some(Segment::Added(found.id)))
             } else {
-                self.match_at(text, start, at, normalized)
-                    .map(|(id, from, to)| (from, to, Some(Segment::Added(id))))
-            };
-            let Some((from, to, segment)) = found else {
                 at += first.len_utf8();
                 continue;
             };
@@ -88,7 +94,7 @@ impl AddedTokens {
                 out.push(Segment::Text(&text[start..from]));
             }
             out.extend(segment);
-            at = to;
+            at = next;
             start = to;
         }
         if start < text.len() {
@@ -103,14 +109,8 @@ impl AddedTokens {
         self.ids.contains_key(token).then_some(token)
     }
 
-    /// The longest token at a position, with the white space that it takes along: its id, start and end.
-    fn match_at(
-        &self,
-        text: &str,
-        earliest: usize,
-        at: usize,
-        normalized: bool,
-    ) -> Option<(u32, usize, usize)> {
+    /// The longest token at a position; white space before `earliest` belongs to the one before it.
+    fn match_at(&self, text: &str, earliest: usize, at: usize, normalized: bool) -> Option<Match> {
         let rest = &text[at..];
         let found = self.tokens.iter().find(|(_, token)| {
             token.normalized == normalized && rest.as_bytes().starts_with(token.content.as_bytes())
@@ -126,6 +126,6 @@ impl AddedTokens {
         }
         let from = if token.lstrip { text[..at].trim_end().len().max(earliest) } else { at };
         let to = if token.rstrip { text.len() - text[end..].trim_start().len() } else { end };
-        Some((*id, from, to))
+        Some(Match { id: *id, from, to, end })
     }
 }
