@@ -72,11 +72,23 @@ class Golden:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file(self.tensors, path, metadata=self.metadata)
+        sort_metadata(path)
         path.chmod(0o644)
         size = path.stat().st_size
         print(f"{path.name}: {size} bytes, {len(self.tensors)} tensors")
         if size > 100_000:
             raise RuntimeError(f"{path} is over 100 kB")
+
+
+def sort_metadata(path: Path):
+    """Rewrites a file's header with its metadata in order: the writer's is random, and every run would change the file."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
 
 
 def relative_error(tensor: torch.Tensor, exact: torch.Tensor) -> float:
