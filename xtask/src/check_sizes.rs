@@ -1,23 +1,24 @@
 //! Keeps files and functions short enough to be read.
 
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
+
+use crate::workspace::{output, report, root};
 
 const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 80;
 
 /// Checks every Rust, CUDA and Python file that git tracks, and prints the longest.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
-    let list = Command::new("git").args(["ls-files", "*.rs", "*.cu", "*.cuh", "*.py"]).current_dir(root).output()?;
-    ensure!(list.status.success(), "git ls-files failed");
+    let root = root()?;
+    let list =
+        output(Command::new("git").args(["ls-files", "*.rs", "*.cu", "*.cuh", "*.py"]).current_dir(root))?;
     let mut faults = Vec::new();
     let mut longest = (0, String::new());
-    for file in String::from_utf8(list.stdout)?.lines() {
+    for file in list.lines() {
         let path = root.join(file);
         if !path.is_file() {
             continue;
@@ -33,16 +34,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
         faults.extend(long_functions(file, &text)?);
     }
     let (lines, file) = longest;
-    report(&format!("longest file: {file}, {lines} lines"));
+    report(format_args!("longest file: {file}, {lines} lines"));
     if !faults.is_empty() {
         bail!("too long:\n{}", faults.join("\n"));
     }
     Ok(())
-}
-
-#[allow(clippy::print_stdout, reason = "a program's output")]
-fn report(line: &str) {
-    println!("{line}");
 }
 
 fn long_functions(file: &str, text: &str) -> anyhow::Result<Vec<String>> {
