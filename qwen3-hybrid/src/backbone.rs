@@ -60,7 +60,11 @@ impl<B: ScanBackend> Backbone<B> {
     /// device has no room; [`Error::LoadOption`] when an option is 0.
     pub fn load(device: &B, checkpoint: &Checkpoint, config: &Config, options: Options) -> Result<Self> {
         config.validate()?;
-        let options = options.checked(config)?;
+        // On the device's own threads, which share the conversion of what is read.
+        device.run_pass(|| Self::load_here(device, checkpoint, config, options.checked(config)?))
+    }
+
+    fn load_here(device: &B, checkpoint: &Checkpoint, config: &Config, options: Options) -> Result<Self> {
         let prefix = layout(checkpoint, config).prefix();
         let loader = Loader { device, checkpoint, precision: options.precision, prefix };
         let mut layers = Vec::with_capacity(config.num_hidden_layers);

@@ -24,4 +24,4 @@ pub use input::Input;
 pub use options::Options;
 pub use sampling::{Sampler, Sampling};
 pub use sequence::Sequence;
-pub use tensors::{TensorKind, TensorSpec};
+pub use tensors::{ModelTensor, TensorKind};

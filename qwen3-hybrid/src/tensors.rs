@@ -15,7 +15,7 @@ pub enum TensorKind {
 
 /// One tensor of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorSpec {
+pub struct ModelTensor {
     /// Its full name.
     pub name: String,
     /// Its shape.
@@ -24,7 +24,7 @@ pub struct TensorSpec {
     pub kind: TensorKind,
 }
 
-impl TensorSpec {
+impl ModelTensor {
     /// Bytes on the device.
     pub(crate) fn bytes(&self, precision: Precision) -> usize {
         let len: usize = self.shape.iter().product();
@@ -110,12 +110,12 @@ impl<'a, B: Blas> Loader<'a, B> {
 
 impl Config {
     /// Every tensor that a checkpoint of this config must hold, in the order of the model. A tied head is not listed.
-    pub fn tensors(&self) -> Vec<TensorSpec> {
+    pub fn tensors(&self) -> Vec<ModelTensor> {
         let prefix = self.layout.prefix();
         let mut tensors = Vec::new();
         let mut add = |prefix: &str, tensor: Tensor| {
             let Tensor { name, shape, kind } = tensor;
-            tensors.push(TensorSpec { name: format!("{prefix}{name}"), shape, kind });
+            tensors.push(ModelTensor { name: format!("{prefix}{name}"), shape, kind });
         };
         add(prefix, crate::embedding::tensor(self));
         for (index, kind) in self.layer_types.iter().enumerate() {
