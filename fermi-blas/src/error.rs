@@ -138,6 +138,42 @@ pub enum Error {
         /// The type in the file.
         dtype: String,
     },
+    /// An 8-bit weight is stored in a form that this version does not know.
+    #[error("{path}: {tensor} has 8-bit format {version:?}, known is {known}", path = path.display())]
+    Q8Format {
+        /// The file that holds it.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The version in the file's metadata.
+        version: Option<String>,
+        /// The version that is known.
+        known: &'static str,
+    },
+    /// A checkpoint is not written over another.
+    #[error("{path}: is there already", path = path.display())]
+    CheckpointExists {
+        /// The file that would be written over, or hidden.
+        path: PathBuf,
+    },
+    /// A checkpoint to be written names a tensor twice.
+    #[error("the tensor {tensor} is declared twice")]
+    DuplicateTensor {
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A tensor that is written got more or fewer bytes than its shape holds.
+    #[error("{path}: {tensor} has room for {expected} more bytes, got {actual}", path = path.display())]
+    TensorBytes {
+        /// The file that is written.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// Bytes that are still to come.
+        expected: u64,
+        /// Bytes that came.
+        actual: u64,
+    },
 }
 
 /// The crate's result.

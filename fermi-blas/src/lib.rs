@@ -17,7 +17,10 @@ mod weight;
 
 pub use backend::{Backend, DeviceBuffer, Element, MemoryUse};
 pub use blas::{Blas, Gemm, GemmBatched, Operand};
-pub use checkpoint::{Checkpoint, Progress, TensorInfo};
+pub use checkpoint::{
+    Checkpoint, CheckpointWriter, Progress, Q8_FORMAT_KEY, Q8_FORMAT_VERSION, Sharding, TensorInfo,
+    TensorSpec,
+};
 pub use cpu::{Cpu, CpuBuffer, CpuSpan, Profile, SharedRows};
 pub use error::{Error, Result};
 pub use half::bf16;
@@ -25,5 +28,6 @@ pub use matrix::Matrix;
 pub use memory_plan::MemoryPlan;
 pub use observer::{Observer, Recorder, Stage};
 pub use row_ops::{Activation, RotaryTable, RowOps};
+pub use safetensors::Dtype;
 pub use view::{BatchView, BatchViewMut, View, ViewMut};
 pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView, quantize};

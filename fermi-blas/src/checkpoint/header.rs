@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use safetensors::SafeTensorError;
 use safetensors::tensor::Metadata;
 
-use super::{Checkpoint, TensorInfo};
+use super::{Checkpoint, INDEX, Q8_FORMAT_KEY, SINGLE, TensorInfo};
 use crate::{Error, Result};
 
 /// A header larger than this is damage, not data (the format's own limit).
@@ -19,12 +19,13 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint> {
     let mut checkpoint = Checkpoint {
         path: path.to_owned(),
         files: Vec::new(),
+        q8_formats: Vec::new(),
         tensors: BTreeMap::new(),
         metadata: BTreeMap::new(),
         seen: Mutex::default(),
         progress: None,
     };
-    let (single, index) = (path.join("model.safetensors"), path.join("model.safetensors.index.json"));
+    let (single, index) = (path.join(SINGLE), path.join(INDEX));
     if path.is_file() {
         read_file(&mut checkpoint, path, None)?;
     } else if index.is_file() {
@@ -46,7 +47,11 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint> {
 /// The shards that an index names, each with its tensors.
 fn read_index(index: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let bad = |reason| Error::ShardIndex { path: index.to_owned(), reason };
-    let text = std::fs::read(index).map_err(|source| Error::Io { path: index.to_owned(), source })?;
+    let io = |source| Error::Io { path: index.to_owned(), source };
+    if std::fs::metadata(index).map_err(io)?.len() > MAX_HEADER {
+        return Err(bad("too large"));
+    }
+    let text = std::fs::read(index).map_err(io)?;
     let json: serde_json::Value = serde_json::from_slice(&text).map_err(|_| bad("not JSON"))?;
     let map =
         json.get("weight_map").and_then(serde_json::Value::as_object).ok_or_else(|| bad("no weight_map"))?;
@@ -97,6 +102,8 @@ fn read_file(checkpoint: &mut Checkpoint, path: &Path, wanted: Option<&BTreeSet<
     if let Some(wanted) = wanted.and_then(|wanted| wanted.iter().find(|name| !checkpoint.contains(name))) {
         return Err(Error::MissingTensor { path: path.to_owned(), tensor: wanted.clone() });
     }
+    let format = metadata.metadata().as_ref().and_then(|entries| entries.get(Q8_FORMAT_KEY));
+    checkpoint.q8_formats.push(format.cloned());
     if let Some(entries) = metadata.metadata() {
         checkpoint.metadata.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
     }

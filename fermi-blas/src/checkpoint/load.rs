@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::PoisonError;
 
-use half::{bf16, f16};
+use half::bf16;
+use rayon::prelude::*;
 use safetensors::Dtype;
 
-use super::{Checkpoint, TensorInfo};
+use super::convert::{self, Values};
+use super::write::scale_name;
+use super::{Checkpoint, Q8_FORMAT_VERSION, TensorInfo};
 use crate::weight::quantize_row;
 use crate::{Backend, Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Result, Weight};
 
@@ -15,32 +18,29 @@ use crate::{Backend, Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Result, Weigh
 const PIECE: usize = 4 << 20;
 
 impl Checkpoint {
-    /// A float tensor's values as float32 on the host.
+    /// A tensor's values as float32 on the host; an 8-bit weight is expanded.
     ///
     /// # Errors
-    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Io`].
+    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Q8Format`], [`Error::Io`].
     pub fn load_vec(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let info = self.expect(name, shape)?;
         let mut values = Vec::with_capacity(shape.iter().product());
-        self.for_each_piece(name, info, 1, |_, piece| {
+        self.for_each_piece(name, info, matrix_shape(shape).1, |_, piece| {
             values.extend_from_slice(piece);
             Ok(())
         })?;
         Ok(values)
     }
 
-    /// A float tensor as a float32 matrix: the first axis becomes the rows, the others the columns; a vector becomes one
-    /// row.
+    /// A tensor as a float32 matrix: the first axis becomes the rows, the others the columns; a vector becomes one
+    /// row. An 8-bit weight is expanded.
     ///
     /// # Errors
-    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Io`], [`Error::OutOfMemory`].
+    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Q8Format`], [`Error::Io`],
+    /// [`Error::OutOfMemory`].
     pub fn load_matrix<B: Backend>(&self, device: &B, name: &str, shape: &[usize]) -> Result<Matrix<B>> {
         let info = self.expect(name, shape)?;
-        let (rows, columns) = match shape {
-            [] => (1, 1),
-            [columns] => (1, *columns),
-            [rows, rest @ ..] => (*rows, rest.iter().product()),
-        };
+        let (rows, columns) = matrix_shape(shape);
         let mut matrix = Matrix::zeros(device, rows, columns)?;
         self.for_each_piece(name, info, columns, |row, values| {
             let end = row + values.len() / columns;
@@ -49,13 +49,15 @@ impl Checkpoint {
         Ok(matrix)
     }
 
-    /// A linear layer's weight `[out, in]` in the precision asked for.
+    /// A linear layer's weight `[out, in]` in the precision asked for, whatever it is stored in; the pool that this is
+    /// called on (or the global one) shares the conversion.
     ///
-    /// A weight stored in 8 bits (`name` as int8, `name.scale` as float32) stays so for [`Precision::Q8`] and is expanded
-    /// for the others.
+    /// A weight stored in 8 bits (`name` as int8, `name.scale` as float32) is taken as it is for [`Precision::Q8`], and
+    /// expanded (and rounded again for [`Precision::Bf16`]) for the others.
     ///
     /// # Errors
-    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Io`], [`Error::OutOfMemory`].
+    /// [`Error::MissingTensor`], [`Error::TensorShape`], [`Error::TensorType`], [`Error::Q8Format`], [`Error::Io`],
+    /// [`Error::OutOfMemory`].
     pub fn load_weight<B: Blas>(
         &self,
         device: &B,
@@ -64,65 +66,105 @@ impl Checkpoint {
         precision: Precision,
     ) -> Result<Weight<B>> {
         let info = self.expect(name, &shape)?;
-        let [rows, columns] = shape;
-        if info.dtype == Dtype::I8 {
-            let stored = self.load_q8(device, name, shape, info)?;
-            if precision == Precision::Q8 {
-                return Ok(Weight::Q8(stored));
-            }
-            let mut values = Matrix::zeros(device, rows, columns)?;
-            device.dequantize(Weight::Q8(stored).view(), values.view_mut())?;
-            return Ok(Weight::F32(values));
-        }
         match precision {
             Precision::F32 => Ok(Weight::F32(self.load_matrix(device, name, &shape)?)),
-            Precision::Bf16 => {
-                let mut matrix = Matrix::zeros(device, rows, columns)?;
-                self.for_each_piece(name, info, columns, |row, values| {
-                    let values: Vec<bf16> = values.iter().map(|x| bf16::from_f32(*x)).collect();
-                    device.write(&values, matrix.row_range_mut(row..row + values.len() / columns)?)
-                })?;
-                Ok(Weight::Bf16(matrix))
+            Precision::Bf16 => self.load_bf16(device, name, shape, info).map(Weight::Bf16),
+            Precision::Q8 if info.dtype == Dtype::I8 => {
+                self.load_codes(device, name, shape, info).map(Weight::Q8)
             }
-            Precision::Q8 => {
-                let mut weight = Q8::zeros(device, rows, columns)?;
-                let groups = columns.div_ceil(Q8_GROUP);
-                self.for_each_piece(name, info, columns, |row, values| {
-                    let count = values.len() / columns;
-                    let (mut codes, mut scales) = (vec![0; values.len()], vec![0.0; count * groups]);
-                    for index in 0..count {
-                        let codes = &mut codes[index * columns..][..columns];
-                        quantize_row(
-                            &values[index * columns..][..columns],
-                            codes,
-                            &mut scales[index * groups..][..groups],
-                        );
-                    }
-                    device.write(&codes, weight.codes.row_range_mut(row..row + count)?)?;
-                    device.write(&scales, weight.scales.row_range_mut(row..row + count)?)
-                })?;
-                Ok(Weight::Q8(weight))
-            }
+            Precision::Q8 => self.load_quantized(device, name, shape, info).map(Weight::Q8),
         }
     }
 
-    fn load_q8<B: Blas>(
+    fn load_bf16<B: Blas>(
         &self,
         device: &B,
         name: &str,
-        shape: [usize; 2],
+        [rows, columns]: [usize; 2],
+        info: &TensorInfo,
+    ) -> Result<Matrix<B, bf16>> {
+        let mut matrix = Matrix::zeros(device, rows, columns)?;
+        let mut narrow = Vec::new();
+        self.for_each_piece(name, info, columns, |row, values| {
+            narrow.resize(values.len(), bf16::ZERO);
+            convert::share(&mut narrow, values, |narrow, value| *narrow = bf16::from_f32(*value));
+            device.write(&narrow, matrix.row_range_mut(row..row + values.len() / columns)?)
+        })?;
+        Ok(matrix)
+    }
+
+    /// Rounds float values to 8 bits as they are read.
+    fn load_quantized<B: Blas>(
+        &self,
+        device: &B,
+        name: &str,
+        [rows, columns]: [usize; 2],
         info: &TensorInfo,
     ) -> Result<Q8<B>> {
-        let [rows, columns] = shape;
+        let mut weight = Q8::zeros(device, rows, columns)?;
+        let groups = columns.div_ceil(Q8_GROUP);
+        let (mut codes, mut scales) = (Vec::new(), Vec::new());
+        self.for_each_piece(name, info, columns, |row, values| {
+            let count = values.len() / columns;
+            codes.resize(values.len(), 0);
+            scales.resize(count * groups, 0.0);
+            let sources = values.par_chunks(columns);
+            let targets = codes.par_chunks_mut(columns).zip(scales.par_chunks_mut(groups));
+            let rows = sources.zip(targets).with_min_len(convert::SHARE.div_ceil(columns));
+            rows.for_each(|(values, (codes, scales))| quantize_row(values, codes, scales));
+            device.write(&codes, weight.codes.row_range_mut(row..row + count)?)?;
+            device.write(&scales, weight.scales.row_range_mut(row..row + count)?)
+        })?;
+        Ok(weight)
+    }
+
+    /// Takes an 8-bit weight as it is stored.
+    fn load_codes<B: Blas>(
+        &self,
+        device: &B,
+        name: &str,
+        [rows, columns]: [usize; 2],
+        info: &TensorInfo,
+    ) -> Result<Q8<B>> {
+        self.check_q8_format(name, info)?;
         let mut codes = Matrix::zeros(device, rows, columns)?;
         self.for_each_bytes(info, columns, |start, bytes| {
-            let row = start / columns.max(1);
-            let values: &[i8] = bytemuck::cast_slice(bytes);
-            device.write(values, codes.row_range_mut(row..row + values.len() / columns.max(1))?)
+            let row = start / columns;
+            device.write(bytemuck::cast_slice(bytes), codes.row_range_mut(row..row + bytes.len() / columns)?)
         })?;
-        let scales =
-            self.load_matrix(device, &format!("{name}.scale"), &[rows, columns.div_ceil(Q8_GROUP)])?;
+        let scales = self.load_matrix(device, &scale_name(name), &[rows, columns.div_ceil(Q8_GROUP)])?;
         Ok(Q8 { codes, scales })
+    }
+
+    fn check_q8_format(&self, name: &str, info: &TensorInfo) -> Result<()> {
+        let version = &self.q8_formats[info.file];
+        if version.as_deref() == Some(Q8_FORMAT_VERSION) {
+            return Ok(());
+        }
+        Err(Error::Q8Format {
+            path: self.files[info.file].clone(),
+            tensor: name.to_owned(),
+            version: version.clone(),
+            known: Q8_FORMAT_VERSION,
+        })
+    }
+
+    /// How a tensor's bytes become float32.
+    fn values(&self, name: &str, info: &TensorInfo) -> Result<Values> {
+        match (info.dtype, &info.shape[..]) {
+            (Dtype::F32, _) => Ok(Values::F32),
+            (Dtype::F16, _) => Ok(Values::F16),
+            (Dtype::BF16, _) => Ok(Values::Bf16),
+            (Dtype::I8, &[rows, columns]) => {
+                self.check_q8_format(name, info)?;
+                let scales = self.load_vec(&scale_name(name), &[rows, columns.div_ceil(Q8_GROUP)])?;
+                Ok(Values::Q8 { scales, columns })
+            }
+            (dtype, _) => {
+                let (path, dtype) = (self.files[info.file].clone(), format!("{dtype:?}"));
+                Err(Error::TensorType { path, tensor: name.to_owned(), dtype })
+            }
+        }
     }
 
     /// Hands on a tensor's values as float32, in pieces of whole rows of `columns` values, with the first row's index.
@@ -133,27 +175,14 @@ impl Checkpoint {
         columns: usize,
         mut piece: impl FnMut(usize, &[f32]) -> Result<()>,
     ) -> Result<()> {
-        let width = match info.dtype {
-            Dtype::F32 => 4,
-            Dtype::F16 | Dtype::BF16 => 2,
-            dtype => {
-                let path = self.files[info.file].clone();
-                return Err(Error::TensorType { path, tensor: name.to_owned(), dtype: format!("{dtype:?}") });
-            }
-        };
+        let kind = self.values(name, info)?;
+        let row_bytes = columns * kind.width();
         let mut values = Vec::new();
-        self.for_each_bytes(info, columns * width, |start, bytes| {
-            values.clear();
-            match info.dtype {
-                Dtype::F32 => {
-                    values.extend(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])))
-                }
-                Dtype::F16 => {
-                    values.extend(bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()));
-                }
-                _ => values.extend(bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32())),
-            }
-            piece(start / (columns * width), &values)
+        self.for_each_bytes(info, row_bytes, |start, bytes| {
+            let row = start / row_bytes;
+            values.resize(bytes.len() / kind.width(), 0.0);
+            kind.widen(row, bytes, &mut values);
+            piece(row, &values)
         })
     }
 
@@ -187,5 +216,14 @@ impl Checkpoint {
         if let Some(progress) = &self.progress {
             progress(seen.bytes, self.tensors.values().map(|info| info.bytes as u64).sum());
         }
+    }
+}
+
+/// A shape as rows and columns.
+fn matrix_shape(shape: &[usize]) -> (usize, usize) {
+    match shape {
+        [] => (1, 1),
+        [columns] => (1, *columns),
+        [rows, rest @ ..] => (*rows, rest.iter().product()),
     }
 }

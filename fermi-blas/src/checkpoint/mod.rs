@@ -1,10 +1,12 @@
-//! Reading checkpoints: safetensors in one file or in shards, float32, float16, bfloat16 or our 8 bits.
+//! Reading and writing checkpoints: safetensors in one file or in shards, float32, float16, bfloat16 or our 8 bits.
 //!
 //! Only headers are read when a checkpoint is opened. A tensor's bytes are read when it is asked for, in pieces that are
 //! converted and handed to the device one after the other, so a large file is never held in memory.
 
+mod convert;
 mod header;
 mod load;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,6 +16,18 @@ use std::sync::{Mutex, PoisonError};
 use safetensors::Dtype;
 
 use crate::{Error, Result};
+
+pub use write::{CheckpointWriter, Sharding, TensorSpec};
+
+/// A checkpoint in one file.
+const SINGLE: &str = "model.safetensors";
+/// Which shard holds which tensor.
+const INDEX: &str = "model.safetensors.index.json";
+
+/// The metadata key under which a file with 8-bit weights names their form.
+pub const Q8_FORMAT_KEY: &str = "fermi_blas.q8";
+/// The form of 8-bit weights: NAME as int8 `[out, in]` and NAME.scale as float32 `[out, ceil(in / 64)]`.
+pub const Q8_FORMAT_VERSION: &str = "1";
 
 /// Called while tensors are read, with the bytes read so far and the bytes of all tensors of the checkpoint.
 pub type Progress = Box<dyn Fn(u64, u64) + Send + Sync>;
@@ -36,6 +50,8 @@ pub struct TensorInfo {
 pub struct Checkpoint {
     path: PathBuf,
     files: Vec<PathBuf>,
+    /// The form of each file's 8-bit weights.
+    q8_formats: Vec<Option<String>>,
     tensors: BTreeMap<String, TensorInfo>,
     metadata: BTreeMap<String, String>,
     seen: Mutex<Seen>,

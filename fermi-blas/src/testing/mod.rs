@@ -3,11 +3,13 @@
 
 pub mod allocation;
 pub mod conformance;
+mod folder;
 mod held;
 mod random;
 pub mod reference;
 pub mod tolerance;
 
+pub use folder::Folder;
 pub use held::Held;
 pub use random::{uniform, uniform_ids};
 pub use tolerance::{assert_close, assert_near, largest_error};
