@@ -20,11 +20,11 @@ impl WindowBackend for Cpu {
         check("window_attention", "rows", rows, qkv.rows())?;
         check("window_attention", "rows", rows.next_multiple_of(WINDOW_PATCHES), rows)?;
         check("window_attention", "columns", 3 * width, qkv.columns())?;
-        check("window_attention", "columns", width.next_multiple_of(heads.max(1)), width)?;
+        let head_dim = width.checked_div(heads).unwrap_or(0);
+        check("window_attention", "columns", heads * head_dim, width)?;
         if rows == 0 || width == 0 {
             return Ok(());
         }
-        let head_dim = width / heads.max(1);
         let windows = context.reshape(rows / WINDOW_PATCHES, WINDOW_PATCHES * width)?; // [W, 4 D]
         self.for_each_row(windows, |window, context| {
             let rows: [&[f32]; WINDOW_PATCHES] =

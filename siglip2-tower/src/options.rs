@@ -8,8 +8,8 @@ const MOST_PATCHES: usize = 1 << 24;
 /// What a caller chooses when a tower is loaded.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Patches that one pass takes at most: slices are grouped under it, and it sizes the scratch. 1024 is one picture of
-    /// 448 x 448 pixels, and every slice of a usual plan has about as many.
+    /// Patches that one pass takes at most: slices are grouped under it, and it sizes the scratch. A picture of 448 x 448
+    /// pixels has 1024; parts of a usual plan have at most 1200 up to an aspect of 1:16, and 1376 up to 1:100.
     pub max_patches: usize,
     /// Query rows whose attention scores exist at once.
     pub attention_rows: usize,
@@ -22,7 +22,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            max_patches: 1024,
+            max_patches: 2048,
             attention_rows: 256,
             downsample_mode: None,
             position_table: PositionTable::new(),

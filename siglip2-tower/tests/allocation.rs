@@ -1,0 +1,33 @@
+//! A pass allocates nothing of ours.
+
+mod common;
+
+use common::{Golden, checkpoint, options, slices};
+use fermi_blas::testing::allocation::{CountingAllocator, count};
+use fermi_blas::{Cpu, Matrix};
+use siglip2_tower::Tower;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+#[test]
+fn a_pass_allocates_nothing() {
+    for name in ["base", "twice_4x"] {
+        let device = Cpu::with_threads(2).unwrap();
+        let golden = Golden::read(name);
+        let checkpoint = checkpoint(&golden, "allocation");
+        let pixels = common::all_pixels(&golden);
+        let slices = slices(&golden, &pixels);
+        let mut tower = Tower::load(&device, &checkpoint, &golden.config, options(1040)).unwrap();
+        let mut output = Matrix::zeros(&device, tower.tokens(&slices).unwrap(), tower.width()).unwrap();
+        // On the pool's own thread: work handed in from outside goes through a queue of rayon's that grows by blocks. The
+        // first pass gives the threads' own queues their size.
+        let allocations = device.install(|| {
+            tower.forward(&slices, &mut (), output.view_mut()).unwrap();
+            let (result, allocations) = count(|| tower.forward(&slices, &mut (), output.view_mut()));
+            result.unwrap();
+            allocations
+        });
+        assert_eq!(allocations.own, 0, "{name}: {allocations:?}");
+    }
+}
