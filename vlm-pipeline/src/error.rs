@@ -103,6 +103,16 @@ pub enum Error {
         /// The checksum of the data that is there.
         computed: u32,
     },
+    /// A TIFF's tag claims more values than the file, or any sane file, can hold.
+    #[error("{origin}: TIFF tag {tag} claims {count} values")]
+    TiffTag {
+        /// The picture.
+        origin: Origin,
+        /// The tag's number.
+        tag: u16,
+        /// How many values it claims.
+        count: u64,
+    },
     /// The decoder of the picture's format refused it.
     #[error("{origin}: cannot be decoded as {format}: {source}")]
     DecodeImage {
@@ -250,5 +260,55 @@ pub enum Error {
         placeholders: usize,
         /// Pictures given.
         images: usize,
+    },
+    /// The device, or reading the weights, failed.
+    #[error(transparent)]
+    Blas(#[from] fermi_blas::Error),
+    /// The tower failed.
+    #[error(transparent)]
+    Tower(#[from] siglip2_tower::Error),
+    /// The backbone failed.
+    #[error(transparent)]
+    Backbone(#[from] qwen3_hybrid::Error),
+    /// A prompt is longer than the context.
+    #[error("prompt of {prompt} tokens does not fit a context of {context}")]
+    PromptTooLong {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Tokens that the context has room for.
+        context: usize,
+    },
+    /// A prompt has another number of image tokens than the pictures have embeddings.
+    #[error("prompt has {pads} image tokens, the images have {embeddings} embeddings")]
+    PadCount {
+        /// Image tokens of the prompt.
+        pads: usize,
+        /// Embeddings of all pictures.
+        embeddings: usize,
+    },
+    /// A picture was given to a model that has no tower.
+    #[error("config.json has no `vision_config`: the model reads no images")]
+    NoTower,
+    /// A conversation was given to a checkpoint that has no tokenizer.
+    #[error("the checkpoint has no tokenizer.json: it runs token ids only")]
+    NoTokenizer,
+    /// Pictures were given with raw ids, and nothing says which id stands for them.
+    #[error("neither config.json (`image_token_id`) nor the tokenizer names the image token")]
+    NoImageToken,
+    /// `image_token_id` is no token id.
+    #[error("{path}: `image_token_id` is {value}, expected a token id", path = .path.display())]
+    ImageTokenId {
+        /// The file.
+        path: PathBuf,
+        /// What stands there, as JSON.
+        value: String,
+    },
+    /// The checkpoint's files name two image tokens.
+    #[error("config.json gives image token {config}, the tokenizer {tokenizer}")]
+    ImageTokenMismatch {
+        /// The id in config.json.
+        config: u32,
+        /// The id by the tokenizer.
+        tokenizer: u32,
     },
 }

@@ -42,18 +42,18 @@ impl StopIds {
         Self(ids.into_iter().collect())
     }
 
-    /// The union of `generation_config.json`'s end tokens and the tokenizer's own; where neither names one, those of
+    /// The union of `generation_config.json`'s end tokens and the tokenizer's own, if there is one; where neither names one, those of
     /// `config.json`.
     ///
     /// # Errors
     /// A file that is there but is not JSON, or an end token that is no token id.
-    pub fn load(dir: &Path, tokenizer: &Tokenizer) -> Result<Self> {
+    pub fn load(dir: &Path, tokenizer: Option<&Tokenizer>) -> Result<Self> {
         let mut ids = BTreeSet::new();
         let path = dir.join("generation_config.json");
         if let Some(config) = read_json_if_there(&path)? {
             collect(&config["eos_token_id"], &path, &mut ids)?;
         }
-        ids.extend(tokenizer.eos_id());
+        ids.extend(tokenizer.and_then(Tokenizer::eos_id));
         if ids.is_empty() {
             let path = dir.join("config.json");
             let config = read_json(&path)?;

@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{data, records, tiny};
-use serde_json::Value;
+use common::{data, ids, records, runs, tiny};
 use vlm_pipeline::{
     ChatTemplate, Error, Message, Part, Plan, PreprocessorConfig, Prompt, PromptBuilder, RenderOptions,
     Request, Role, Thinking, Tokenizer,
@@ -25,15 +24,6 @@ fn plan(size: (u32, u32)) -> Plan {
 /// As the reference was run: nothing said about thinking.
 fn options() -> RenderOptions {
     RenderOptions { add_generation_prompt: true, thinking: Thinking::TemplateDefault }
-}
-
-fn ids(value: &Value) -> Vec<u32> {
-    value.as_array().unwrap().iter().map(|id| u32::try_from(id.as_u64().unwrap()).unwrap()).collect()
-}
-
-fn runs(value: &Value) -> Vec<u32> {
-    let runs = value.as_array().unwrap().iter().map(ids);
-    runs.flat_map(|run| std::iter::repeat_n(run[0], run[1] as usize)).collect()
 }
 
 #[test]

@@ -11,13 +11,14 @@ use image::{ImageDecoder, ImageResult};
 use super::bytes::be32;
 use super::format::Format;
 use super::limits::{DECODER_SCRATCH, Limits};
-use super::{exif, flatten, integrity};
+use super::{exif, flatten, integrity, tiff as tiff_tags, webp as webp_chunks};
 use crate::error::{Cause, Error, Origin, Result};
 
 /// Decodes a picture: its width, height and RGB pixels, upright.
 pub(super) fn decode(bytes: &[u8], origin: &Origin, limits: &Limits) -> Result<(u32, u32, Vec<u8>)> {
-    let (format, mut decoder) = open(bytes, origin, limits)?;
+    let format = recognise(bytes, origin, limits)?;
     integrity::check(format, bytes, origin)?;
+    let mut decoder = open(format, bytes, origin, limits)?;
     let refuse = |source: Cause| Error::DecodeImage { origin: origin.clone(), format: format.name(), source };
 
     let (width, height) = decoder.dimensions();
@@ -39,17 +40,13 @@ pub(super) fn decode(bytes: &[u8], origin: &Origin, limits: &Limits) -> Result<(
 
 /// The upright size that the header states, without decoding.
 pub(super) fn probe(bytes: &[u8], origin: &Origin, limits: &Limits) -> Result<(u32, u32)> {
-    let (format, decoder) = open(bytes, origin, limits)?;
-    let (width, height) = decoder.dimensions();
+    let format = recognise(bytes, origin, limits)?;
+    let (width, height) = open(format, bytes, origin, limits)?.dimensions();
     Ok(exif::turned(exif::orientation(format, bytes), width, height))
 }
 
-/// A decoder that has read the header and nothing more, its size within the limits.
-fn open<'a>(
-    bytes: &'a [u8],
-    origin: &Origin,
-    limits: &Limits,
-) -> Result<(Format, Box<dyn ImageDecoder + 'a>)> {
+/// The format, once everything is checked that must be known before a decoder may look at the bytes.
+fn recognise(bytes: &[u8], origin: &Origin, limits: &Limits) -> Result<Format> {
     if bytes.is_empty() {
         return Err(Error::EmptyImage { origin: origin.clone() });
     }
@@ -57,29 +54,37 @@ fn open<'a>(
         origin: origin.clone(),
         head: bytes[..bytes.len().min(8)].to_vec(),
     })?;
-    // the PNG decoder reads on to the pixels before it tells the size: its header is asked first
-    if let (Format::Png, Some(width), Some(height)) = (format, be32(bytes, 16), be32(bytes, 20)) {
-        check_size(u64::from(width), u64::from(height), origin, limits)?;
+    match format {
+        // the decoder reads on to the pixels before it tells the size
+        Format::Png => {
+            let side = |at| be32(bytes, at).map_or(0, u64::from);
+            limits.check(side(16), side(20), origin)?;
+        }
+        Format::WebP => webp_chunks::check(bytes, origin, limits)?,
+        Format::Tiff => tiff_tags::check(bytes, origin, limits)?,
+        Format::Jpeg | Format::Gif | Format::Bmp => {}
     }
+    Ok(format)
+}
+
+/// A decoder that has read the header and nothing more, its size within the limits.
+fn open<'a>(
+    format: Format,
+    bytes: &'a [u8],
+    origin: &Origin,
+    limits: &Limits,
+) -> Result<Box<dyn ImageDecoder + 'a>> {
     let decoder = new_decoder(format, bytes).map_err(|source| Error::DecodeImage {
         origin: origin.clone(),
         format: format.name(),
         source: source.into(),
     })?;
     let (width, height) = decoder.dimensions();
-    check_size(u64::from(width), u64::from(height), origin, limits)?;
+    limits.check(u64::from(width), u64::from(height), origin)?;
     if width == 0 || height == 0 {
         return Err(Error::EmptyImage { origin: origin.clone() });
     }
-    Ok((format, decoder))
-}
-
-fn check_size(width: u64, height: u64, origin: &Origin, limits: &Limits) -> Result<()> {
-    if limits.allow(width, height) {
-        return Ok(());
-    }
-    let (max_pixels, max_side) = (limits.max_pixels, limits.max_side);
-    Err(Error::ImageTooLarge { origin: origin.clone(), width, height, max_pixels, max_side })
+    Ok(decoder)
 }
 
 fn new_decoder(format: Format, bytes: &[u8]) -> ImageResult<Box<dyn ImageDecoder + '_>> {

@@ -16,9 +16,10 @@
 //! Whatever cannot be read counts as 1. EXIF is a TIFF file inside a JPEG's APP1 segment, a PNG's `eXIf` chunk or a
 //! WebP's `EXIF` chunk; of a TIFF it is the file itself.
 
-use super::bytes::{be16, be32, le16, le32};
+use super::bytes::be16;
 use super::format::Format;
 use super::integrity::png_chunks;
+use super::{tiff, webp};
 
 /// The orientation, 1 to 8, that the file states.
 pub(super) fn orientation(format: Format, bytes: &[u8]) -> u8 {
@@ -56,43 +57,15 @@ fn in_jpeg(bytes: &[u8]) -> Option<&[u8]> {
 
 /// The `EXIF` chunk of a WebP. Some writers put the JPEG segment's prefix before it.
 fn in_webp(bytes: &[u8]) -> Option<&[u8]> {
-    let mut at = 12;
-    loop {
-        let length = le32(bytes, at + 4)? as usize;
-        let data = bytes.get(at + 8..(at + 8).checked_add(length)?)?;
-        if bytes.get(at..at + 4)? == b"EXIF" {
-            return Some(data.strip_prefix(b"Exif\0\0").unwrap_or(data));
-        }
-        // chunks are padded to even lengths
-        at += 8 + length + length % 2;
-    }
+    let (_, data) = webp::chunks(bytes, webp::FIRST_CHUNK).find(|(name, _)| name == b"EXIF")?;
+    Some(data.strip_prefix(b"Exif\0\0").unwrap_or(data))
 }
 
-/// Tag 274 of the first directory of a TIFF; of type SHORT, or LONG as some writers have it.
-fn in_tiff(tiff: &[u8]) -> Option<u8> {
+/// Tag 274 of the first directory of a TIFF.
+fn in_tiff(bytes: &[u8]) -> Option<u8> {
     const ORIENTATION: u16 = 274;
-    const SHORT: u16 = 3;
-    const LONG: u16 = 4;
-    type Read16 = fn(&[u8], usize) -> Option<u16>;
-    type Read32 = fn(&[u8], usize) -> Option<u32>;
-    let (read16, read32): (Read16, Read32) = match tiff.get(..4)? {
-        b"II*\0" => (le16, le32),
-        b"MM\0*" => (be16, be32),
-        _ => return None,
-    };
-    let directory = read32(tiff, 4)? as usize;
-    let entries = usize::from(read16(tiff, directory)?);
-    for entry in (0..entries).map(|index| directory + 2 + 12 * index) {
-        if read16(tiff, entry)? == ORIENTATION {
-            let value = match read16(tiff, entry + 2)? {
-                SHORT => u32::from(read16(tiff, entry + 8)?),
-                LONG => read32(tiff, entry + 8)?,
-                _ => return None,
-            };
-            return (read32(tiff, entry + 4)? == 1).then_some(value)?.try_into().ok();
-        }
-    }
-    None
+    let entry = tiff::entries(bytes).find(|entry| entry.tag == ORIENTATION)?;
+    entry.value()?.try_into().ok()
 }
 
 /// Turns `rgb` (rows of `width` pixels) upright. Returns the new width, height and pixels.

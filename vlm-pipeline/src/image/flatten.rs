@@ -36,7 +36,11 @@ pub(super) fn to_rgb8(raw: Vec<u8>, colour: ColorType) -> Option<Vec<u8>> {
 
 fn map<const N: usize>(raw: &[u8], pixel: impl Fn([u8; N]) -> [u8; 3]) -> Vec<u8> {
     let (pixels, _) = raw.as_chunks::<N>();
-    pixels.iter().flat_map(|&samples| pixel(samples)).collect()
+    let mut rgb = vec![0; 3 * pixels.len()];
+    for (out, &samples) in rgb.as_chunks_mut().0.iter_mut().zip(pixels) {
+        *out = pixel(samples);
+    }
+    rgb
 }
 
 /// A pixel's native-endian 16-bit samples.

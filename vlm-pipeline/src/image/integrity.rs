@@ -99,7 +99,7 @@ fn check_png(bytes: &[u8], origin: &Origin) -> Result<()> {
 pub(super) fn crc32(parts: &[&[u8]]) -> u32 {
     const TABLE: [u32; 256] = crc_table();
     let step = |crc: u32, byte: &u8| TABLE[(crc as u8 ^ byte) as usize] ^ (crc >> 8);
-    !parts.iter().copied().flatten().fold(!0, step)
+    !parts.iter().fold(!0, |crc, part| part.iter().fold(crc, step))
 }
 
 const fn crc_table() -> [u32; 256] {

@@ -1,5 +1,7 @@
 //! How large a picture may be before it is refused.
 
+use crate::error::{Error, Origin, Result};
+
 /// What a picture may cost. Every limit is checked against the header, before the pixels are given memory.
 ///
 /// Decoding holds at most [`Limits::peak_bytes`] at once, whatever the file says.
@@ -24,7 +26,7 @@ impl Default for Limits {
     }
 }
 
-/// What a decoder may hold besides pixels: tables, ancillary chunks, one row of scratch.
+/// What a decoder may hold besides pixels: ancillary chunks, one row of scratch; and as much again for tags.
 pub(super) const DECODER_SCRATCH: u64 = 32 << 20;
 
 impl Limits {
@@ -34,11 +36,20 @@ impl Limits {
         width <= side && height <= side && width * height <= self.max_pixels
     }
 
+    /// As [`Self::allow`], as an error.
+    pub(super) fn check(&self, width: u64, height: u64, origin: &Origin) -> Result<()> {
+        if self.allow(width, height) {
+            return Ok(());
+        }
+        let (max_pixels, max_side) = (self.max_pixels, self.max_side);
+        Err(Error::ImageTooLarge { origin: origin.clone(), width, height, max_pixels, max_side })
+    }
+
     /// An upper bound of what decoding one picture of `pixels` pixels from `file` bytes holds at once.
     ///
     /// 16 bytes a pixel (the widest samples, float32 with alpha; a progressive JPEG's coefficients are narrower) and as
-    /// much again for the decoder's own copy, three copies of the file, and 32 MiB for tables.
+    /// much again for the decoder's own copy, three copies of the file, and 64 MiB for tables and tags.
     pub const fn peak_bytes(pixels: u64, file: u64) -> u64 {
-        32 * pixels + 3 * file + DECODER_SCRATCH
+        32 * pixels + 3 * file + 2 * DECODER_SCRATCH
     }
 }

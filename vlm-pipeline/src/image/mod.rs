@@ -8,6 +8,7 @@
 //! | `decode` | the order of it all |
 //! | `flatten` | grey, transparency and depth to three 8-bit channels |
 //! | `exif` | which way up |
+//! | `tiff`, `webp` | tags and chunks that are checked before a decoder trusts them |
 //!
 //! Pixels are taken as stored: colour profiles are ignored, as the reference ignores them. JPEG leaves its decoders
 //! some freedom (the inverse transform, the interpolation of colour), so a JPEG's pixels may differ by a few levels
@@ -22,6 +23,8 @@ mod integrity;
 mod limits;
 #[cfg(test)]
 mod tests;
+mod tiff;
+mod webp;
 
 use std::fmt;
 use std::io::Read;

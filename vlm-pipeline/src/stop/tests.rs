@@ -17,7 +17,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
 
 fn ids(dir: &Path) -> Result<Vec<u32>> {
     let tokenizer = Tokenizer::load(dir)?;
-    Ok(StopIds::load(dir, &tokenizer)?.iter().collect())
+    Ok(StopIds::load(dir, Some(&tokenizer))?.iter().collect())
 }
 
 #[test]
