@@ -94,7 +94,7 @@ def orientations() -> None:
         jpeg = saved(large, "JPEG", quality=95, subsampling=0, exif=b"Exif\0\0" + block)
         small_rgb = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(jpeg))))[8::16, 8::16]
         FILES.append({"name": f"orientation {value} jpeg", "base64": base64.b64encode(jpeg).decode()})
-        FILES[-1] |= {"width": 16 * small_rgb.shape[1], "height": 16 * small_rgb.shape[0], "tolerance": 3}
+        FILES[-1] |= {"width": 16 * small_rgb.shape[1], "height": 16 * small_rgb.shape[0], "tolerance": 1}
         FILES[-1] |= {"step": 16, "rgb": np.ascontiguousarray(small_rgb).tobytes().hex()}
     upright = np.asarray(small)
     for name, block in {
@@ -190,11 +190,11 @@ def formats() -> None:
     wave = Image.fromarray(smooth(24, 17))
     # measured against libjpeg-turbo and libwebp; the inverse transform and the colour interpolation are theirs to choose
     add("grey jpeg", saved(wave.convert("L"), "JPEG", quality=90), tolerance=2)
-    add("jpeg 4:4:4", saved(wave, "JPEG", quality=90, subsampling=0), tolerance=4)
-    add("progressive jpeg", saved(wave, "JPEG", quality=90, subsampling=0, progressive=True), tolerance=4)
-    add("jpeg with restarts", saved(wave, "JPEG", quality=90, subsampling=0, restart_marker_blocks=1), tolerance=4)
-    add("jpeg 4:2:0", saved(wave, "JPEG", quality=90), tolerance=8)
-    add("lossy webp", saved(wave, "WEBP", quality=90), tolerance=8)
+    add("jpeg 4:4:4", saved(wave, "JPEG", quality=90, subsampling=0), tolerance=3)
+    add("progressive jpeg", saved(wave, "JPEG", quality=90, subsampling=0, progressive=True), tolerance=3)
+    add("jpeg with restarts", saved(wave, "JPEG", quality=90, subsampling=0, restart_marker_blocks=1), tolerance=3)
+    add("jpeg 4:2:0", saved(wave, "JPEG", quality=90), tolerance=3)
+    add("lossy webp", saved(wave, "WEBP", quality=90), tolerance=1)
 
 
 def main() -> None:
