@@ -113,6 +113,20 @@ pub enum Error {
         /// How many values it claims.
         count: u64,
     },
+    /// A PNG's palette is no list of 1 to 256 colours.
+    #[error("{origin}: PNG palette of {length} bytes, expected three for each of 1 to 256 colours")]
+    PaletteLength {
+        /// The picture.
+        origin: Origin,
+        /// How many bytes it has.
+        length: usize,
+    },
+    /// The decoder of the picture's format failed in a way its authors did not foresee; nothing else is affected.
+    #[error("{origin}: the decoder broke off on it")]
+    DecoderPanicked {
+        /// The picture.
+        origin: Origin,
+    },
     /// The decoder of the picture's format refused it.
     #[error("{origin}: cannot be decoded as {format}: {source}")]
     DecodeImage {
@@ -286,6 +300,15 @@ pub enum Error {
         /// Embeddings of all pictures.
         embeddings: usize,
     },
+    /// A picture that would have to be fetched.
+    #[error("image at a `{scheme}:` URL: only files and data URLs are read")]
+    RemoteImage {
+        /// The URL's scheme.
+        scheme: String,
+    },
+    /// An image part that names no picture was asked for one.
+    #[error("image part names no file: the picture is for the caller to supply")]
+    SuppliedImage,
     /// A picture was given to a model that has no tower.
     #[error("config.json has no `vision_config`: the model reads no images")]
     NoTower,

@@ -88,8 +88,13 @@ fn check_png(bytes: &[u8], origin: &Origin) -> Result<()> {
             let (offset, found) = (chunk.offset, chunk.crc);
             return Err(Error::DamagedChunk { origin: origin.clone(), chunk: name, offset, found, computed });
         }
-        if &chunk.name == b"IEND" {
-            return Ok(());
+        match &chunk.name {
+            b"IEND" => return Ok(()),
+            // the decoder indexes a palette by threes without looking
+            b"PLTE" if !matches!(chunk.data.len(), 3..=768) || chunk.data.len() % 3 != 0 => {
+                return Err(Error::PaletteLength { origin: origin.clone(), length: chunk.data.len() });
+            }
+            _ => {}
         }
     }
     Err(truncated(Format::Png, bytes, origin))
