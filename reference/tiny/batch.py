@@ -13,13 +13,14 @@ KINDS = [
     "none", "describe", "shape", "color", "count", "ocr word", "ocr digits", "ocr letters", "spanish picture", "pair", "sliced",
     "follow-up", "after picture", "text", "spanish",
 ]  # fmt: skip
+NEEDLE_EVERY = 2  # a batch of documents every other step
 WIDE = 72  # tokens of a slot in the second group; the first takes slices of exactly 64
 
 
 class Sizes:
     """Slots and rows of one step."""
 
-    def __init__(self, square=160, other=128, rows=68, length=640, pairs=20, sliced=12, needle_tokens=32768):
+    def __init__(self, square=160, other=128, rows=60, length=640, pairs=20, sliced=12, needle_tokens=32768):
         self.square, self.other, self.rows, self.length = square, other, rows, length
         self.pairs, self.sliced, self.needle_tokens = pairs, sliced, needle_tokens
         self.images = square + other
@@ -131,7 +132,7 @@ class Maker:
         out["scenes"] = torch.from_numpy(scenes)
         out["square"], out["other"] = (torch.from_numpy(p) for p in self.parts)
         out["quality"] = torch.tensor([rng.uniform(25, 95) for _ in range(64)])
-        return out | self.needle_batch(rng, step)
+        return out | self.needle_batch(rng, step) if step % NEEDLE_EVERY == 0 else out
 
     def pack(self, rng, made):
         """First fit by falling length, then text-only conversations into what is left of each row."""

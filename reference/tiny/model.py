@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 AUX = 4 * (1 + 6 + 36 + 9)  # helper head: four places per merged token, what is there and its colour
 CHUNK = 64
+HALF = True  # on a GPU: the tower in bfloat16, and queries, keys and values of softmax attention; off for evaluation
 PAD_HEAD = 80  # a head of 72 with room for the column that hides padded keys
 
 
@@ -124,7 +125,18 @@ class Flat:
         """Vision entries in bfloat16 on a GPU, text entries in float32."""
         cut = next(i for i, e in enumerate(self.spec) if e[0] == "embed")
         vis, text = flat.split([self.vision, self.total - self.vision])
-        return self.views(vis.bfloat16() if flat.is_cuda else vis, 0, cut), self.views(text, cut)
+        return self.views(vis.bfloat16() if flat.is_cuda and HALF else vis, 0, cut), self.views(text, cut)
+
+    def from_library(self, state):
+        """Entries, split as `both` does, from the library's names; the position table stays as it is."""
+        table = "model.vision_tower.embeddings.position_embedding.weight"
+        out = {}
+        for key, shape, names, _ in self.spec:
+            if key == "v.pos":
+                out[key] = state[table].float()
+            elif not key.startswith("v.aux"):
+                out[key] = torch.cat([state[n].float() for n in names]).view(shape)
+        return {k: v for k, v in out.items() if k.startswith("v.")}, {k: v for k, v in out.items() if not k.startswith("v.")}
 
     def state_dict(self, flat):
         """The library's names and shapes; the position table written out; the helper head left off."""
@@ -216,8 +228,11 @@ class Model:
         v = self.cfg["vision_config"]
         side = v["image_size"] // v["patch_size"]
         lanes = torch.arange(side, device=rows.device)
-        hot = torch.cat((rows[..., None] == lanes, cols[..., None] == lanes), -1).to(pixels.dtype)
-        x = F.linear(pixels, w["v.patch.w"], w["v.patch.b"]) + hot @ w["v.pos"]
+        if w["v.pos"].shape[0] == 2 * side:  # rows and columns; a product has a far cheaper backward than two look-ups
+            place = torch.cat((rows[..., None] == lanes, cols[..., None] == lanes), -1).to(pixels.dtype) @ w["v.pos"]
+        else:
+            place = w["v.pos"][rows * side + cols]
+        x = F.linear(pixels, w["v.patch.w"], w["v.patch.b"]) + place
         for i in range(v["num_hidden_layers"]):
             per = 16 if i <= v["insert_layer_id"] else 4
             x = self.layer(x, sub(w, f"v.{i}", "l"), None if hide is None else hide.repeat_interleave(per, 1))
@@ -274,7 +289,7 @@ def attention_in(x, w, cos, sin, head=64):
         co, si = cos[:, None], sin[:, None]
         return torch.cat((a * co - c * si, c * co + a * si, still), -1)
 
-    low = torch.bfloat16 if x.is_cuda else x.dtype
+    low = torch.bfloat16 if x.is_cuda and HALF else x.dtype
     q, k, v = turn(q).to(low), turn(k).to(low), v.to(low)
     return q, k.expand(-1, heads, -1).contiguous(), v.expand(-1, heads, -1).contiguous(), gate.reshape(n, -1)
 

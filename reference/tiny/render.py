@@ -190,8 +190,8 @@ def draw(scenes, parts, textures, tokens):
     return out.reshape(parts.shape[0], tokens, 16, 3, 14, 14)
 
 
-def jpeg(pix, quality):
-    """JPEG's loss on 8x8 blocks, [S, T, 16, 3, 14, 14] in 0..1, quality [S]; blocks are those of each token's 56x56 pixels."""
+def jpeg(pix, quality, table):
+    """JPEG's loss on 8x8 blocks, [S, T, 16, 3, 14, 14] in 0..1, quality [S], table [8, 8]; blocks are those of each token's 56x56 pixels."""
     s, t = pix.shape[:2]
     dev = pix.device
     k = torch.arange(8, device=dev).float()
@@ -203,7 +203,6 @@ def jpeg(pix, quality):
     x = torch.stack((luma, (b - luma) * 0.564, (r - luma) * 0.713), 2)
     f = torch.einsum("ui,stcaibj,vj->stcaubv", dct, x, dct)
     scale = torch.where(quality < 50, 50 / quality, 2 - quality / 50)
-    table = torch.tensor(JPEG, device=dev).float()
     both = torch.stack((table, table.clamp(min=17) * 1.1, table.clamp(min=17) * 1.1))
     q = (both[:, None, :, None, :] * scale[:, None, None, None, None, None]).clamp(min=1)[:, None]
     f = (f / q).round() * q

@@ -110,7 +110,7 @@ def string(rng):
     return "".join(rng.choice(CHARS) for _ in range(rng.randint(3, 6))), "letters"
 
 
-def place_text(rng, view, advances, smallest=28):
+def place_text(rng, view, advances, smallest=34):
     """A line of text inside a view (w, h): dict with offsets in ems, or None when it cannot fit."""
     width, height = view
     text, kind = string(rng)

@@ -3,14 +3,13 @@
     python reference/tiny/train.py --steps 14000 --until 7000 --out part1
     python reference/tiny/train.py --steps 14000 --out part2 --resume part1
 
-A step is four CUDA graphs' worth of work: pictures are drawn and read, rows of conversations and a batch of needle documents are
-answered, and one flat vector of weights is updated. On a CPU the same code runs without graphs, for tests with `--small`.
+A step is three CUDA graphs: pictures are drawn and read and rows of conversations answered; every other step a batch of needle
+documents is answered; one flat vector of weights is updated. On a CPU the same code runs without graphs, for tests with `--small`.
 """
 
 import argparse
 import math
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import torch.nn.functional as F
 
 import data
 import render
-from batch import KINDS, WIDE, Maker, Sizes, Steps, needle_lengths
+from batch import KINDS, NEEDLE_EVERY, WIDE, Maker, Sizes, Steps, needle_lengths
 from model import Flat, Model
 
 JPEGS = (40, 24)  # slots of each group that go through JPEG's loss
@@ -39,6 +38,7 @@ def arguments():
     p.add_argument("--compile", default="draw,vision,text", help="parts that go through torch.compile; empty for none")
     p.add_argument("--small", action="store_true", help="toy sizes, for a smoke test")
     p.add_argument("--workers", type=int, default=14)
+    p.add_argument("--keep", type=int, default=1000, help="steps between states on disk")
     p.add_argument("--every", type=int, default=100, help="steps between lines of the log")
     return p.parse_args()
 
@@ -58,14 +58,15 @@ class Trainer:
         self.stats = torch.zeros(len(KINDS) + 3, 2, device=device)
         self.glyphs = render.atlas().to(device)
         self.model = Model(self.cfg, self.fast)
-        self.draw, self.strips = self.fast(render.draw), self.fast(render.strips)
+        self.draw, self.strips, self.jpeg, self.finish = map(self.fast, (render.draw, render.strips, render.jpeg, render.finish))
+        self.table = torch.tensor(render.JPEG, device=device).float()
         self.step, self.graphs, self.needles = 0, {}, {}
 
     def fast(self, f):
         if self.dev.type != "cuda":
             return f
-        part = {"draw": "draw", "strips": "draw", "vision_layer": "vision", "window_merge": "vision", "project": "vision"}
-        part = part.get(f.__name__, "text")
+        vision = ("vision_layer", "window_merge", "project")
+        part = "draw" if f.__module__ == "render" else "vision" if f.__name__ in vision else "text"
         return torch.compile(f, dynamic=False) if part in self.args.compile.split(",") else f
 
     def load(self, folder):
@@ -96,8 +97,8 @@ class Trainer:
             with torch.no_grad():
                 pix = self.draw(scenes, parts, textures, tokens)
                 few = min(few, len(parts))
-                pix[:few] = render.jpeg(pix[:few], b["quality"][at : at + few])
-                pixels = render.finish(pix, scenes, parts, vis["v.patch.w"].dtype)
+                pix[:few] = self.jpeg(pix[:few], b["quality"][at : at + few], self.table)
+                pixels = self.finish(pix, scenes, parts, vis["v.patch.w"].dtype)
                 rows, cols = render.buckets(parts, tokens)
                 hide = torch.arange(tokens, device=self.dev) >= (parts[:, 1] * parts[:, 2])[:, None]
                 what, ink = render.places(scenes, parts, tokens)
@@ -198,7 +199,8 @@ class Trainer:
 
     def one(self, length):
         self.run("main", lambda: self.main_pass(self.inputs))
-        self.run(length, lambda: self.needle_pass(self.inputs, length))
+        if length:
+            self.run(length, lambda: self.needle_pass(self.inputs, length))
         self.run("update", self.update)
         self.step += 1
 
@@ -207,9 +209,10 @@ class Trainer:
         self.stats.zero_()
         acc = [f"{k} {a / n:.3f}" for k, (a, n) in zip(KINDS[1:], s[1:].tolist()) if n]
         a, n = s[len(KINDS)].tolist()
+        documents = s[-1, 0] / max(steps / NEEDLE_EVERY, 1)
         line = (
             f"step {self.step} {seconds:.0f}s {1000 * seconds / max(self.step - self.begun, 1):.1f}ms "
-            f"loss {s[-2, 0] / steps:.4f} places {s[-2, 1] / steps:.3f} needle {s[-1, 0] / steps:.4f} whole {a / max(n, 1):.3f} "
+            f"loss {s[-2, 0] / steps:.4f} places {s[-2, 1] / steps:.3f} needle {documents:.4f} whole {a / max(n, 1):.3f} "
             f"norm {s[-1, 1] / steps:.2f} rate {self.rate.item():.2e} | " + ", ".join(acc)
         )
         print(line, flush=True)
@@ -230,12 +233,10 @@ def main():
     t = Trainer(args, sizes, device)
     if args.resume:
         t.load(args.resume)
-        cache = Path(args.resume) / "compiled.bin"
-        if device.type == "cuda" and cache.exists():
-            torch.compiler.load_cache_artifacts(zlib.decompress(cache.read_bytes()))
     torch.manual_seed(args.seed + t.step)
     log = open(out / "log.txt", "w")
-    until, first = min(args.until or args.steps, args.steps), Maker(sizes, args.seed, args.steps)(t.step)
+    until = min(args.until or args.steps, args.steps)
+    first = Maker(sizes, args.seed, args.steps)(t.step - t.step % NEEDLE_EVERY)
     t.prepare(first)
     t.begun = t.step
     t.set_inputs(first)
@@ -251,9 +252,6 @@ def main():
         if args.resume:
             t.load(args.resume)
         torch.cuda.synchronize()
-        cache = torch.compiler.save_cache_artifacts()
-        if cache:
-            (out / "compiled.bin").write_bytes(zlib.compress(cache[0]))
     line = f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'cpu'} torch {torch.__version__} {vars(args)} ready {time.time() - begin:.0f}s"
     print(line, flush=True)
     log.write(line + "\n")
@@ -264,16 +262,19 @@ def main():
     )  # fmt: skip
     start = time.time()
     for b in loader:
-        length = b["needle_ids"].shape[1]
+        length = b["needle_ids"].shape[1] if "needle_ids" in b else 0
         t.set_inputs(b)
         t.one(length)
         if t.step % args.every == 0 or t.step == until:
             t.report(log, time.time() - start, (t.step - t.begun - 1) % args.every + 1)
             if time.time() - begin > args.max_seconds:
                 break
+            if t.step % args.keep == 0:
+                t.save(out)
     t.save(out)
-    average = t.ema.cpu().numpy()
-    np.savez(out / "average.npz", w=torch.from_numpy(average).bfloat16().view(torch.int16).numpy(), step=t.step)
+    average, half = t.ema.cpu().numpy(), t.flat.total // 2
+    np.savez(out / "average_a.npz", w=average[:half], step=t.step)
+    np.savez(out / "average_b.npz", w=average[half:])
     print(f"stopped at step {t.step} of {args.steps} after {time.time() - begin:.0f}s", flush=True)
 
 
