@@ -3,7 +3,7 @@
 mod backend;
 mod blas;
 mod checkpoint;
-mod cpu;
+pub mod cpu;
 mod error;
 mod matrix;
 mod memory_plan;
@@ -21,7 +21,7 @@ pub use checkpoint::{
     Checkpoint, CheckpointWriter, Progress, Q8_FORMAT_KEY, Q8_FORMAT_VERSION, Sharding, TensorInfo,
     TensorSpec,
 };
-pub use cpu::{Cpu, CpuBuffer, CpuSpan, Profile, SharedRows};
+pub use cpu::{Cpu, CpuBuffer, CpuBuilder, CpuSpan, Instructions, Profile, SharedRows};
 pub use error::{Error, Result};
 pub use half::bf16;
 pub use matrix::Matrix;

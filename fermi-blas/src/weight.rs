@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use half::bf16;
 
+use crate::blas::check;
 use crate::{Blas, Error, Gemm, Matrix, Result, View, ViewMut};
 
 /// Inputs that share a scale in an 8-bit weight.
@@ -220,6 +221,15 @@ impl<B: Blas> WeightView<'_, B> {
             Self::Bf16(values) => values.columns(),
             Self::Q8 { codes, .. } => codes.columns(),
         }
+    }
+
+    /// Fails unless the scales of an 8-bit weight fit its codes.
+    pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
+        if let Self::Q8 { codes, scales } = self {
+            check(operation, "scale rows", codes.rows(), scales.rows())?;
+            check(operation, "scale columns", codes.columns().div_ceil(Q8_GROUP), scales.columns())?;
+        }
+        Ok(())
     }
 
     /// Some of the output features.

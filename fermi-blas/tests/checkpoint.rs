@@ -1,5 +1,7 @@
 //! Checkpoints: written and read back, in every type and precision, whole and in shards, damaged and incomplete (case D9).
 
+#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

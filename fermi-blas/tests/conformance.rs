@@ -1,6 +1,11 @@
 //! The conformance suite on the CPU, with one thread and with several.
 
-use fermi_blas::{Cpu, conformance_tests};
+use fermi_blas::{Cpu, Instructions, conformance_tests};
 
 conformance_tests!(one_thread, Cpu::with_threads(1).unwrap());
 conformance_tests!(three_threads, Cpu::with_threads(3).unwrap());
+
+// Every path of the kernels that this processor has; a processor without AVX runs one path under several names.
+conformance_tests!(baseline, Cpu::builder().threads(2).instructions(Instructions::Baseline).build().unwrap());
+conformance_tests!(avx2, Cpu::builder().threads(2).instructions(Instructions::Avx2).build().unwrap());
+conformance_tests!(avx512, Cpu::builder().threads(2).instructions(Instructions::Avx512).build().unwrap());

@@ -1,5 +1,7 @@
 //! The generator of random weights against its Python twin.
 
+#![allow(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 use fermi_blas::bf16;
 use fermi_blas::synthetic::{self, Distribution, Sequence};
 use half::f16;

@@ -288,7 +288,7 @@ fn deal(
 
 fn bytes_of(folder: &Path, spec: &TensorSpec) -> Result<u64> {
     let width = spec.dtype.bitsize();
-    if width % 8 != 0 {
+    if !width.is_multiple_of(8) {
         let (path, dtype) = (folder.to_owned(), format!("{:?}", spec.dtype));
         return Err(Error::TensorType { path, tensor: spec.name.clone(), dtype });
     }

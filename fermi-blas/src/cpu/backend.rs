@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::buffer::{Account, CpuBuffer};
+use super::instructions::{Instructions, Kernel};
 use super::profile::{Clock, CpuSpan, Profile};
 use crate::blas::check;
 use crate::{Backend, Element, Error, MemoryUse, Result, View, ViewMut};
 
 struct Shared {
     pool: rayon::ThreadPool,
+    instructions: Instructions,
     account: Arc<Account>,
     clock: Arc<Clock>,
 }
@@ -22,7 +24,10 @@ pub struct Cpu {
 
 impl fmt::Debug for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cpu").field("threads", &self.threads()).finish_non_exhaustive()
+        f.debug_struct("Cpu")
+            .field("threads", &self.threads())
+            .field("instructions", &self.instructions())
+            .finish_non_exhaustive()
     }
 }
 
@@ -32,7 +37,7 @@ impl Cpu {
     /// # Errors
     /// [`Error::Threads`] when the pool cannot be started.
     pub fn new() -> Result<Self> {
-        Self::with_threads(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::builder().build()
     }
 
     /// A device with `threads` threads, at least one.
@@ -40,13 +45,24 @@ impl Cpu {
     /// # Errors
     /// [`Error::Threads`] when the pool cannot be started.
     pub fn with_threads(threads: usize) -> Result<Self> {
-        let threads = threads.max(1);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|index| format!("fermi-blas-{index}"))
-            .build()
-            .map_err(|source| Error::Threads { threads, source })?;
-        Ok(Self { shared: Arc::new(Shared { pool, account: Arc::default(), clock: Arc::default() }) })
+        Self::builder().threads(threads).build()
+    }
+
+    /// A device with other settings.
+    pub fn builder() -> CpuBuilder {
+        CpuBuilder { threads: None, instructions: Instructions::detect() }
+    }
+
+    /// The vector instructions that its kernels use.
+    pub fn instructions(&self) -> Instructions {
+        self.shared.instructions
+    }
+
+    /// Runs a kernel on the calling thread, with the device's vector instructions.
+    #[inline]
+    pub fn run<K: Kernel>(&self, kernel: K) -> K::Output {
+        // SAFETY: the builder took care that the processor has them.
+        unsafe { self.shared.instructions.run(kernel) }
     }
 
     /// Threads in its pool.
@@ -67,6 +83,44 @@ impl Cpu {
     /// What was booked since the profile was started.
     pub fn profile(&self) -> Profile {
         self.shared.clock.profile()
+    }
+}
+
+/// Settings of a [`Cpu`].
+#[derive(Clone, Copy, Debug)]
+pub struct CpuBuilder {
+    threads: Option<usize>,
+    instructions: Instructions,
+}
+
+impl CpuBuilder {
+    /// Threads in the pool, at least one; as many as the process may use cores if this is not called.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: Some(threads.max(1)), ..self }
+    }
+
+    /// The widest vector instructions that our kernels may use; what the processor lacks is not used anyhow. The library
+    /// behind matrix products makes its own choice.
+    #[must_use]
+    pub fn instructions(self, widest: Instructions) -> Self {
+        Self { instructions: widest.min(Instructions::detect()), ..self }
+    }
+
+    /// The device.
+    ///
+    /// # Errors
+    /// [`Error::Threads`] when the pool cannot be started.
+    pub fn build(self) -> Result<Cpu> {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(cores);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|index| format!("fermi-blas-{index}"))
+            .build()
+            .map_err(|source| Error::Threads { threads, source })?;
+        let (instructions, account, clock) = (self.instructions, Arc::default(), Arc::default());
+        Ok(Cpu { shared: Arc::new(Shared { pool, instructions, account, clock }) })
     }
 }
 

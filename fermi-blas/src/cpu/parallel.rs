@@ -111,4 +111,36 @@ impl Cpu {
             work(index, unsafe { rows.row_mut(0, index) });
         });
     }
+
+    /// Calls `work(i, row)` for row i of every matrix of a batch, on several threads when they are large.
+    pub fn for_each_batch_row<T: Element>(
+        &self,
+        target: BatchViewMut<'_, Self, T>,
+        work: impl Fn(usize, &mut [T]) + Send + Sync,
+    ) {
+        let batch = target.batch();
+        let count = batch * target.rows();
+        let elements = count * target.columns();
+        let rows = target.share_rows();
+        self.for_each(count, elements, |index| {
+            // SAFETY: every (entry, row) is visited once.
+            work(index / batch, unsafe { rows.row_mut(index % batch, index / batch) });
+        });
+    }
+
+    /// Calls `work(i, chunk)` for every `chunk_len` values of a slice; `elements` as in [`Cpu::for_each`].
+    pub(crate) fn for_each_chunk<T: Send>(
+        &self,
+        values: &mut [T],
+        chunk_len: usize,
+        elements: usize,
+        work: impl Fn(usize, &mut [T]) + Send + Sync,
+    ) {
+        if values.len() <= chunk_len || elements < WORTH_SHARING || self.threads() == 1 {
+            values.chunks_mut(chunk_len).enumerate().for_each(|(index, chunk)| work(index, chunk));
+        } else {
+            let chunks = values.par_chunks_mut(chunk_len).enumerate();
+            self.install(|| chunks.for_each(|(index, chunk)| work(index, chunk)));
+        }
+    }
 }

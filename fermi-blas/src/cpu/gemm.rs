@@ -1,0 +1,127 @@
+//! float32 matrix products, by the library `gemm`.
+
+use gemm::Parallelism;
+
+use crate::{Cpu, Gemm, GemmBatched, Result};
+
+/// Multiply-adds below which a product runs on the calling thread.
+const WORTH_SHARING: usize = 1 << 18;
+
+/// A product as pointers and strides: what the library `gemm` takes.
+#[derive(Clone, Copy)]
+struct Product {
+    m: usize,
+    k: usize,
+    n: usize,
+    a: *const f32,
+    a_strides: (usize, usize),
+    b: *const f32,
+    b_strides: (usize, usize),
+    c: *mut f32,
+    c_row_stride: usize,
+    alpha: f32,
+    beta: f32,
+}
+
+// SAFETY: the pointers stand for views that outlive the product; entries of a batch write other elements.
+unsafe impl Send for Product {}
+// SAFETY: as above.
+unsafe impl Sync for Product {}
+
+impl Product {
+    fn entry(&self, index: usize, (a, b, c): (usize, usize, usize)) -> Self {
+        Self {
+            a: self.a.wrapping_add(index * a),
+            b: self.b.wrapping_add(index * b),
+            c: self.c.wrapping_add(index * c),
+            ..*self
+        }
+    }
+
+    /// # Safety
+    /// The pointers and strides must lie inside live buffers, and nothing else may touch C meanwhile.
+    unsafe fn run(&self, parallelism: Parallelism) {
+        #[cfg(feature = "testing")]
+        let _library = crate::testing::allocation::InLibrary::enter();
+        let stride = |stride: usize| stride as isize;
+        // SAFETY: handed on from the caller.
+        unsafe {
+            gemm::gemm(
+                self.m,
+                self.n,
+                self.k,
+                self.c,
+                1,
+                stride(self.c_row_stride),
+                self.beta != 0.0,
+                self.a,
+                stride(self.a_strides.1),
+                stride(self.a_strides.0),
+                self.b,
+                stride(self.b_strides.1),
+                stride(self.b_strides.0),
+                self.beta,
+                self.alpha,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+fn strides(transposed: bool, row_stride: usize) -> (usize, usize) {
+    if transposed { (1, row_stride) } else { (row_stride, 1) }
+}
+
+pub(super) fn gemm(device: &Cpu, mut product: Gemm<'_, Cpu>) -> Result<()> {
+    let (m, k, n) = product.size();
+    let product = Product {
+        m,
+        k,
+        n,
+        a: product.a.view.pointer(),
+        a_strides: strides(product.a.transposed, product.a.view.row_stride()),
+        b: product.b.view.pointer(),
+        b_strides: strides(product.b.transposed, product.b.view.row_stride()),
+        c_row_stride: product.c.row_stride(),
+        c: product.c.pointer(),
+        alpha: product.alpha,
+        beta: product.beta,
+    };
+    let threads = device.threads();
+    // SAFETY: `Gemm::new` checked the sizes against the views, and C is an exclusive view.
+    unsafe {
+        if threads == 1 || m * k * n < WORTH_SHARING {
+            product.run(Parallelism::None);
+        } else {
+            device.install(|| product.run(Parallelism::Rayon(threads)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn gemm_batched(device: &Cpu, product: GemmBatched<'_, Cpu>) -> Result<()> {
+    let (m, k, n) = product.size();
+    let (a, b, c) = (product.a.view, product.b.view, product.c.layout);
+    let first = Product {
+        m,
+        k,
+        n,
+        a: a.buffer.pointer().wrapping_add(a.layout.part.offset),
+        a_strides: strides(product.a.transposed, a.row_stride()),
+        b: b.buffer.pointer().wrapping_add(b.layout.part.offset),
+        b_strides: strides(product.b.transposed, b.row_stride()),
+        c: product.c.buffer.pointer().wrapping_add(c.part.offset),
+        c_row_stride: c.part.row_stride,
+        alpha: product.alpha,
+        beta: product.beta,
+    };
+    let batch_strides = (a.batch_stride(), b.batch_stride(), c.batch_stride);
+    // SAFETY: `GemmBatched::new` checked the sizes against the views; the entries of C share no element.
+    device.for_each(c.batch, c.batch * m * k * n / 16, |index| unsafe {
+        first.entry(index, batch_strides).run(Parallelism::None)
+    });
+    Ok(())
+}
