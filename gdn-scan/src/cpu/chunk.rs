@@ -15,8 +15,10 @@ use pulp::Arch;
 
 use super::cumsum::Decays;
 use super::head::{Head, Heads};
-use super::l2norm::l2_factor;
+use super::l2norm::Normalized;
 use super::matmul::{LANES, Product, Rows, padded, row_stride};
+use super::prefetch::prefetch;
+use super::transpose::Transpose;
 use super::{chunk_output, chunk_state, kkt, solve_tril, wy};
 use crate::{Error, Result, Scan, ScanShape};
 
@@ -111,20 +113,23 @@ impl<'a> Chunk<'a> {
         let (count, width, stride) = (self.count, head.key_width(), self.layout.key_stride);
         let (keys, queries) = self.keys_queries.split_at_mut(count * stride);
         for i in 0..count {
-            copy_scaled(head.k(start + i), 1.0, head.l2_normalize, &mut keys[i * stride..]);
-            copy_scaled(head.q(start + i), head.scale, head.l2_normalize, &mut queries[i * stride..]);
-        }
-        for first in (0..width).step_by(LANES) {
-            for i in 0..count {
-                let key = &keys[i * stride..][first..width.min(first + LANES)];
-                for (row, k) in self.keys_t[first * self.layout.chunk_stride..]
-                    .chunks_mut(self.layout.chunk_stride)
-                    .zip(key)
-                {
-                    row[i] = *k;
-                }
+            let (token, ahead) = (start + i, start + i + AHEAD);
+            if ahead < head.tokens() {
+                prefetch(head.k(ahead));
+                prefetch(head.q(ahead));
             }
+            let eps = head.l2_normalize;
+            let to = &mut keys[i * stride..][..width];
+            self.arch.dispatch(Normalized { from: head.k(token), scale: 1.0, eps, to });
+            let to = &mut queries[i * stride..][..width];
+            self.arch.dispatch(Normalized { from: head.q(token), scale: head.scale, eps, to });
         }
+        self.arch.dispatch(Transpose {
+            size: (count, width),
+            from: Rows { values: keys, stride },
+            to: self.keys_t,
+            to_stride: self.layout.chunk_stride,
+        });
     }
 
     /// One chunk, from the tokens at `start` to its outputs and the state behind it.
@@ -178,12 +183,9 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn copy_scaled(from: &[f32], scale: f32, l2_normalize: Option<f32>, to: &mut [f32]) {
-    let factor = l2_factor(from, l2_normalize) * scale;
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = from * factor;
-    }
-}
+/// Tokens between the one that is copied and the one that is fetched: rows lie a whole model width apart, where the
+/// processor does not guess them.
+const AHEAD: usize = 8;
 
 pub(super) fn chunk_forward(
     device: &Cpu,

@@ -1,16 +1,15 @@
 //! A chunk's outputs: o = exp(G) Q S + (Q Kᵀ ∘ D) δ.
 
 use super::chunk::Chunk;
-use super::matmul::{LANES, Product, Rows, padded};
+use super::matmul::{LANES, Product, Rows, ScaleRows, padded};
 
 /// Turns Q S in `reads` into the outputs; needs δ.
 pub(super) fn attend(chunk: &mut Chunk<'_>) {
     let count = chunk.count;
     let (stride, value_stride) = (chunk.layout.chunk_stride, chunk.layout.value_stride);
     let (corrections, outputs) = chunk.reads.split_at_mut(count * value_stride);
-    for (row, decay) in outputs.chunks_mut(value_stride).zip(&chunk.decays.from_start[..count]) {
-        row.iter_mut().for_each(|x| *x *= decay);
-    }
+    let factors = &chunk.decays.from_start[..count];
+    chunk.arch.dispatch(ScaleRows { values: outputs, stride: value_stride, factors });
     for first in (0..count).step_by(LANES) {
         let last = count.min(first + LANES);
         Product {

@@ -1,7 +1,7 @@
 //! The state behind a chunk: S ← exp(G_last) S + (exp(G_last − G) K)ᵀ δ.
 
 use super::chunk::Chunk;
-use super::matmul::{Product, Rows, padded};
+use super::matmul::{Product, Rows, ScaleRows, padded};
 
 /// Takes a head's state into the scratch.
 pub(super) fn load(chunk: &mut Chunk<'_>, state: &[f32]) {
@@ -23,9 +23,8 @@ pub(super) fn store(chunk: &Chunk<'_>, state: &mut [f32]) {
 pub(super) fn update(chunk: &mut Chunk<'_>) {
     let (count, value_stride) = (chunk.count, chunk.layout.value_stride);
     let corrections = &mut chunk.reads[..count * value_stride];
-    for (row, decay) in corrections.chunks_mut(value_stride).zip(&chunk.decays.to_end[..count]) {
-        row.iter_mut().for_each(|x| *x *= decay);
-    }
+    let factors = &chunk.decays.to_end[..count];
+    chunk.arch.dispatch(ScaleRows { values: corrections, stride: value_stride, factors });
     Product {
         size: (chunk.layout.shape.key_width(), count, padded(chunk.layout.shape.value_width())),
         a: Rows { values: chunk.keys_queries, stride: chunk.layout.key_stride },

@@ -43,6 +43,11 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
+    /// Number of tokens.
+    pub(super) fn tokens(&self) -> usize {
+        self.inputs.q.rows()
+    }
+
     /// Width of a query or key.
     pub(super) fn key_width(&self) -> usize {
         self.shape.key_width()

@@ -26,6 +26,24 @@ pub(super) struct Rows<'a> {
     pub(super) stride: usize,
 }
 
+/// Multiplies each row by its own factor.
+pub(super) struct ScaleRows<'a> {
+    pub(super) values: &'a mut [f32],
+    pub(super) stride: usize,
+    pub(super) factors: &'a [f32],
+}
+
+impl WithSimd for ScaleRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (row, factor) in self.values.chunks_mut(self.stride).zip(self.factors) {
+            row.iter_mut().for_each(|x| *x *= factor);
+        }
+    }
+}
+
 /// C = alpha · A · B + beta · C.
 ///
 /// # Shapes
@@ -48,19 +66,19 @@ impl Product<'_> {
         arch.dispatch(self);
     }
 
+    /// Panels of `VECTORS` vectors in tiles of `ROWS` rows, from `column` on, as long as they fit.
     #[inline(always)]
-    fn panels<S: Simd, const ROWS: usize, const TRANSPOSED: bool>(mut self, simd: S) {
-        let n = self.size.2;
-        let wide = 2 * S::F32_LANES;
-        let mut column = 0;
-        while column + wide <= n {
-            self.panel::<S, ROWS, 2, TRANSPOSED>(simd, column);
-            column += wide;
+    fn panels<S: Simd, const ROWS: usize, const VECTORS: usize, const TRANSPOSED: bool>(
+        &mut self,
+        simd: S,
+        mut column: usize,
+    ) -> usize {
+        let width = VECTORS * S::F32_LANES;
+        while column + width <= self.size.2 {
+            self.panel::<S, ROWS, VECTORS, TRANSPOSED>(simd, column);
+            column += width;
         }
-        while column < n {
-            self.panel::<S, ROWS, 1, TRANSPOSED>(simd, column);
-            column += S::F32_LANES;
-        }
+        column
     }
 
     /// All rows of `VECTORS` vectors of columns: the panel of B stays in the first-level cache meanwhile.
@@ -142,13 +160,30 @@ fn rank_one<S: Simd, const ROWS: usize, const VECTORS: usize>(
 impl WithSimd for Product<'_> {
     type Output = ();
 
+    /// The tiles measured fastest where 32 vector registers hold their sums, then smaller ones for what is left; with
+    /// fewer registers, those that leave room for B and A.
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let mut column = 0;
         match (S::REGISTER_COUNT >= 32, self.a_transposed) {
-            (true, false) => self.panels::<S, 8, false>(simd),
-            (true, true) => self.panels::<S, 8, true>(simd),
-            (false, false) => self.panels::<S, 4, false>(simd),
-            (false, true) => self.panels::<S, 4, true>(simd),
+            (true, false) => {
+                column = self.panels::<S, 4, 4, false>(simd, column);
+                column = self.panels::<S, 8, 2, false>(simd, column);
+                self.panels::<S, 8, 1, false>(simd, column);
+            }
+            (true, true) => {
+                column = self.panels::<S, 8, 3, true>(simd, column);
+                column = self.panels::<S, 8, 2, true>(simd, column);
+                self.panels::<S, 8, 1, true>(simd, column);
+            }
+            (false, false) => {
+                column = self.panels::<S, 4, 2, false>(simd, column);
+                self.panels::<S, 4, 1, false>(simd, column);
+            }
+            (false, true) => {
+                column = self.panels::<S, 4, 2, true>(simd, column);
+                self.panels::<S, 4, 1, true>(simd, column);
+            }
         }
     }
 }

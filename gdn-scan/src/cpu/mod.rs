@@ -14,8 +14,10 @@ mod head;
 mod kkt;
 mod l2norm;
 mod matmul;
+mod prefetch;
 mod recurrent;
 mod solve_tril;
+mod transpose;
 mod wy;
 
 use fermi_blas::{Cpu, ViewMut};

@@ -104,6 +104,10 @@ impl WithSimd for Step<'_> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let (columns, lanes) = (self.out.len(), S::F32_LANES);
         let mut column = 0;
+        while S::REGISTER_COUNT >= 32 && column + 8 * lanes <= columns {
+            self.columns::<S, 8>(simd, column, 8 * lanes);
+            column += 8 * lanes;
+        }
         while column + 4 * lanes <= columns {
             self.columns::<S, 4>(simd, column, 4 * lanes);
             column += 4 * lanes;
