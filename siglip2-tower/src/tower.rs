@@ -162,7 +162,8 @@ impl<B: WindowBackend> Tower<B> {
             let (group, others) = rest.split_at(slices::group(rest, self.options.max_patches).max(1));
             let tokens: usize = group.iter().map(|slice| self.config.tokens(slice.grid, self.mode)).sum();
             let part = output.reborrow().row_range(start..start + tokens)?;
-            self.forward_pass(Pass::new(group), observer, part)?;
+            let device = self.device.clone();
+            device.run_pass(|| self.forward_pass(Pass::new(group), observer, part))?;
             (rest, start) = (others, start + tokens);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Golden files, the random checkpoints that they were made of, and the one tolerance.
 #![allow(dead_code, reason = "every test binary uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
