@@ -32,6 +32,21 @@ impl Checkpoint {
         Ok(values)
     }
 
+    /// Hands on a tensor's values as float32 in pieces of whole rows (its first axis; a vector is one row), each with the index
+    /// of its first row: for tensors that need not be in memory as a whole. An 8-bit weight is expanded.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::load_vec`], and whatever `piece` fails with.
+    pub fn read_rows(
+        &self,
+        name: &str,
+        shape: &[usize],
+        piece: impl FnMut(usize, &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let info = self.expect(name, shape)?;
+        self.for_each_piece(name, info, matrix_shape(shape).1, piece)
+    }
+
     /// A tensor as a float32 matrix: the first axis becomes the rows, the others the columns; a vector becomes one
     /// row. An 8-bit weight is expanded.
     ///
