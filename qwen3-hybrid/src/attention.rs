@@ -1,5 +1,8 @@
 //! Gated softmax attention.
 
+#[cfg(test)]
+mod tests;
+
 use fermi_blas::{Activation, GemmBatched, Matrix, View, ViewMut, Weight};
 use gdn_scan::ScanBackend;
 

@@ -1,5 +1,8 @@
 //! The gated delta net.
 
+#[cfg(test)]
+mod tests;
+
 use fermi_blas::{Matrix, View, ViewMut, Weight};
 use gdn_scan::{CausalConv, Gates, Scan, ScanBackend, ScanInputs, ScanShape};
 

@@ -149,8 +149,9 @@ impl<B: Backend> Sequence<B> {
     /// A copy with memory of its own.
     ///
     /// # Errors
-    /// [`fermi_blas::Error::OutOfMemory`], or whatever the device's pending work failed with.
+    /// [`fermi_blas::Error::OutOfMemory`], [`Error::BrokenSequence`] when a pass over this one failed halfway.
     pub fn try_clone(&self, device: &B) -> Result<Self> {
+        self.check_complete()?;
         let mut copy = Self::with_sizes(device, Arc::clone(&self.sizes), self.capacity)?;
         copy.copy_from(device, self)?;
         Ok(copy)
