@@ -142,6 +142,7 @@ impl<B: Blas> Weight<B> {
         mut scratch: ViewMut<'_, B>,
     ) -> Result<()> {
         if x.rows() == 1 {
+            let _span = device.span("gemv");
             return device.gemv(self.view(), x, y);
         }
         if let Self::F32(values) = self {
