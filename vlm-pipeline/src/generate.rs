@@ -61,13 +61,11 @@ pub struct Timings {
     pub decode: Duration,
 }
 
-/// Called with the logits of each step before a token is chosen.
-type LogitsHook<'a> = Box<dyn FnMut(&[f32]) + Send + 'a>;
-
 /// Ids as they are generated; the stop token is the last one, as in the reference.
 ///
 /// The prompt has been run when it is handed out; each `next` then runs one step. After the last id
 /// [`Generation::finish_reason`] tells why it was the last.
+#[derive(Debug)]
 pub struct Generation<'a, B: VlmBackend = Cpu> {
     backbone: &'a mut Backbone<B>,
     session: &'a mut Session<B>,
@@ -85,8 +83,6 @@ pub struct Generation<'a, B: VlmBackend = Cpu> {
     failed: bool,
     reason: Option<FinishReason>,
     timings: Timings,
-    hook: Option<LogitsHook<'a>>,
-    logits: Vec<f32>,
 }
 
 /// A prompt on its way into the backbone.
@@ -158,8 +154,6 @@ impl<'a, B: VlmBackend> Generation<'a, B> {
             failed: false,
             reason: None,
             timings: Timings { prompt_tokens: length, reused_tokens: reused, ..Timings::default() },
-            hook: None,
-            logits: Vec::new(),
         };
         generation.prefill(&prefill, reused, lasting)?;
         generation.history = prefill.ids;
@@ -200,20 +194,21 @@ impl<'a, B: VlmBackend> Generation<'a, B> {
         cancelled
     }
 
-    /// Has `hook` called with the logits of every step, `[vocabulary]`, before a token is chosen.
-    #[must_use]
-    pub fn on_logits(mut self, hook: impl FnMut(&[f32]) + Send + 'a) -> Self {
-        self.hook = Some(Box::new(hook));
-        self
+    /// Reads the logits from which the newest id was chosen, `[vocabulary]`; those after the prompt before the first.
+    ///
+    /// # Errors
+    /// [`Error::Backbone`] when `logits` is not as long as the vocabulary, or the device fails.
+    pub fn read_logits(&self, logits: &mut [f32]) -> Result<()> {
+        Ok(self.backbone.read_logits(logits)?)
     }
 
-    /// The logits that the last pass left, those after the prompt before the first step, `[vocabulary]`.
+    /// [`Generation::read_logits`] in a vector of their own.
     ///
     /// # Errors
     /// When the device fails.
     pub fn logits(&self) -> Result<Vec<f32>> {
         let mut logits = vec![0.0; self.backbone.config().vocab_size];
-        self.backbone.read_logits(&mut logits)?;
+        self.read_logits(&mut logits)?;
         Ok(logits)
     }
 
@@ -233,15 +228,8 @@ impl<'a, B: VlmBackend> Generation<'a, B> {
     }
 
     fn step(&mut self) -> Result<u32> {
-        if let Some(id) = self.unread.take() {
-            if let Some(sequence) = self.session.working() {
-                self.backbone.step(sequence, id)?;
-            }
-        }
-        if let Some(hook) = &mut self.hook {
-            self.logits.resize(self.backbone.config().vocab_size, 0.0);
-            self.backbone.read_logits(&mut self.logits)?;
-            hook(&self.logits);
+        if let (Some(id), Some(sequence)) = (self.unread.take(), self.session.working()) {
+            self.backbone.step(sequence, id)?;
         }
         let id = self.backbone.choose(&mut self.sampler, &self.history)?;
         self.history.push(id);
@@ -270,15 +258,5 @@ impl<B: VlmBackend> Iterator for Generation<'_, B> {
         self.failed = id.is_err();
         self.timings.decode += begun.elapsed();
         Some(id)
-    }
-}
-
-impl<B: VlmBackend> std::fmt::Debug for Generation<'_, B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Generation")
-            .field("remaining", &self.remaining)
-            .field("reason", &self.reason)
-            .field("timings", &self.timings)
-            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,11 @@
 //! Conversations as OpenAI-style clients send them.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::image::{Image, Limits};
 use crate::{Error, Result};
 
 /// Who speaks.
@@ -24,13 +27,32 @@ pub enum Role {
 
 /// Where the picture of an image part is to be found.
 ///
-/// The text half never opens it: pictures are handed over in the order of their parts.
+/// A prompt never opens it: pictures are handed over in the order of their parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ImageSource {
     /// A file's path, a `file:` or a `data:` URL, as the message gave it.
     Reference(String),
     /// The message names none: the caller supplies the picture.
     Supplied,
+}
+
+impl ImageSource {
+    /// Reads the picture: a `data:` URL, a `file:` URL or a path, a relative one from `base`.
+    ///
+    /// # Errors
+    /// As [`Image::open_within`] and [`Image::from_base64_within`]; [`Error::RemoteImage`] for a URL of another kind, since
+    /// nothing is fetched; [`Error::SuppliedImage`] when the part names no picture.
+    pub fn open(&self, base: &Path, limits: &Limits) -> Result<Image> {
+        let Self::Reference(reference) = self else { return Err(Error::SuppliedImage) };
+        if reference.starts_with("data:") {
+            return Image::from_base64_within(reference, limits);
+        }
+        let path = reference.strip_prefix("file://").unwrap_or(reference);
+        match path.split_once("://") {
+            Some((scheme, _)) => Err(Error::RemoteImage { scheme: scheme.chars().take(16).collect() }),
+            None => Image::open_within(base.join(path), limits),
+        }
+    }
 }
 
 /// One part of a message's content; parts keep the order in which they were sent.

@@ -4,8 +4,8 @@ mod common;
 
 use common::{data, ids, records, runs, tiny};
 use vlm_pipeline::{
-    ChatTemplate, Error, Message, Part, Plan, PreprocessorConfig, Prompt, PromptBuilder, RenderOptions,
-    Request, Role, Thinking, Tokenizer,
+    ChatTemplate, Error, ImageSource, Limits, Message, Part, Plan, PreprocessorConfig, Prompt, PromptBuilder,
+    RenderOptions, Request, Role, Thinking, Tokenizer,
 };
 
 fn builder(template: &str, use_image_id: bool) -> PromptBuilder {
@@ -83,7 +83,7 @@ fn pads_and_numbers(prompt: &Prompt, builder: &PromptBuilder) -> Vec<(usize, Str
 #[test]
 fn case_a8_neighbouring_images_stay_in_order() {
     let builder = builder("tiny", true);
-    let image = || Part::Image(vlm_pipeline::ImageSource::Supplied);
+    let image = || Part::Image(ImageSource::Supplied);
     let text = |text: &str| Part::Text(text.to_owned());
     let parts = vec![text("one"), image(), image(), text("two"), image(), text("three")];
     let request = Request::new(vec![Message::parts(Role::User, parts)]);
@@ -145,4 +145,52 @@ fn a_missing_control_token_is_named() {
     assert!(
         matches!(tokenizer.require("<|nowhere|>"), Err(Error::MissingToken { token }) if token == "<|nowhere|>")
     );
+}
+
+#[test]
+fn image_parts_are_opened_from_files_and_data_urls_alone() {
+    let open = |reference: &str| {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/pictures");
+        ImageSource::Reference(reference.to_owned()).open(&folder, &Limits::default())
+    };
+    assert_eq!(open("red_circle.png").unwrap().width(), 448);
+    let absolute = common::tiny().join("sample_hello.png").canonicalize().unwrap();
+    assert_eq!(open(&format!("file://{}", absolute.display())).unwrap().width(), 448);
+    let pixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    assert_eq!(open(pixel).unwrap().width(), 1);
+    assert!(
+        matches!(open("https://example.org/a.png"), Err(Error::RemoteImage { scheme }) if scheme == "https")
+    );
+    assert!(matches!(open("absent.png"), Err(Error::ReadImage { .. })));
+    let supplied = ImageSource::Supplied.open(std::path::Path::new(""), &Limits::default());
+    assert!(matches!(supplied, Err(Error::SuppliedImage)));
+}
+
+#[test]
+fn messages_read_as_clients_send_them_and_write_back_the_same() {
+    let text = r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"b.png"}},{"type":"image"}]},
+        {"role":"assistant","content":"c","reasoning_content":"d","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"x":1}}}]},
+        {"role":"tool","content":"e","tool_call_id":"1"}]"#;
+    let request = Request::from_json(text).unwrap();
+    let written: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_value(&request.messages).unwrap(), written);
+
+    let sent = r#"{"messages":[{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"x\": 1}"}}]}]}"#;
+    let request = Request::from_json(sent).unwrap();
+    let call = &request.messages[0].tool_calls.as_ref().unwrap()[0];
+    assert_eq!(call.function.arguments, serde_json::json!({"x": 1}));
+    assert!(request.messages[0].content.is_none());
+
+    for wrong in [
+        r#"[{"role":"wizard","content":"a"}]"#,
+        r#"[{"role":"user","content":[{"type":"video","video":"a.mp4"}]}]"#,
+        r#"[{"role":"user","content":[{"type":"text"}]}]"#,
+        r#"[{"role":"user","content":[{"type":"image","image":7}]}]"#,
+        r#"{"tools":[]}"#,
+        "",
+        "[",
+        "7",
+    ] {
+        assert!(matches!(Request::from_json(wrong), Err(Error::MessagesJson { .. })), "{wrong}");
+    }
 }
