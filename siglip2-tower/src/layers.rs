@@ -4,10 +4,16 @@ use fermi_blas::{Blas, Checkpoint, Gemm, Matrix, RowOps, View, ViewMut};
 
 use crate::Result;
 
+/// Outputs that are transposed at once while a weight is loaded.
+const STRIP: usize = 64;
+
 /// y = x · Wᵀ + b
 ///
+/// The weight is kept transposed: the product library then copies it as it lies, which for 256 rows of x is a quarter of
+/// the whole product.
+///
 /// # Shapes
-/// weight `[out, in]`, bias `[1, out]`
+/// weight `[in, out]`, bias `[1, out]`
 #[derive(Debug)]
 pub(crate) struct Linear<B: Blas> {
     weight: Matrix<B>,
@@ -22,10 +28,7 @@ impl<B: Blas + RowOps> Linear<B> {
         outputs: usize,
         inputs: usize,
     ) -> Result<Self> {
-        Ok(Self {
-            weight: checkpoint.load_matrix(device, &format!("{name}.weight"), &[outputs, inputs])?,
-            bias: checkpoint.load_matrix(device, &format!("{name}.bias"), &[outputs])?,
-        })
+        Self::load_stacked(device, checkpoint, &[name.to_owned()], outputs, inputs)
     }
 
     /// Several layers of one input as one: their outputs lie side by side.
@@ -36,13 +39,24 @@ impl<B: Blas + RowOps> Linear<B> {
         outputs: usize,
         inputs: usize,
     ) -> Result<Self> {
-        let mut weight = Matrix::zeros(device, names.len() * outputs, inputs)?;
+        let mut weight = Matrix::zeros(device, inputs, names.len() * outputs)?;
         let mut bias = Matrix::zeros(device, 1, names.len() * outputs)?;
+        let mut strip = vec![0.0; STRIP.min(outputs) * inputs];
         for (index, name) in names.iter().enumerate() {
-            let part = Self::load(device, checkpoint, name, outputs, inputs)?;
-            let range = index * outputs..(index + 1) * outputs;
-            device.copy(part.weight.view(), weight.row_range_mut(range.clone())?)?;
-            device.copy(part.bias.view(), bias.view_mut().column_range(range)?)?;
+            let first = index * outputs;
+            let values = checkpoint.load_vec(&format!("{name}.weight"), &[outputs, inputs])?;
+            for (index, rows) in values.chunks(STRIP * inputs).enumerate() {
+                let (start, width) = (first + index * STRIP, rows.len() / inputs);
+                let strip = &mut strip[..rows.len()];
+                for (input, strip) in strip.chunks_exact_mut(width).enumerate() {
+                    for (value, row) in strip.iter_mut().zip(rows.chunks_exact(inputs)) {
+                        *value = row[input];
+                    }
+                }
+                device.write(strip, weight.view_mut().column_range(start..start + width)?)?;
+            }
+            let values = checkpoint.load_vec(&format!("{name}.bias"), &[outputs])?;
+            device.write(&values, bias.view_mut().column_range(first..first + outputs)?)?;
         }
         Ok(Self { weight, bias })
     }
@@ -52,7 +66,7 @@ impl<B: Blas + RowOps> Linear<B> {
     /// # Shapes
     /// x `[T, in]`, y `[T, out]`
     pub(crate) fn forward(&self, device: &B, x: View<'_, B>, mut y: ViewMut<'_, B>) -> Result<()> {
-        device.gemm(Gemm::new(x, self.weight.view().t(), y.reborrow())?)?;
+        device.gemm(Gemm::new(x, self.weight.view(), y.reborrow())?)?;
         Ok(device.add_in_place(y, self.bias.view())?)
     }
 
@@ -61,7 +75,7 @@ impl<B: Blas + RowOps> Linear<B> {
     /// # Shapes
     /// x `[T, in]`, y `[T, out]`
     pub(crate) fn forward_add(&self, device: &B, x: View<'_, B>, mut y: ViewMut<'_, B>) -> Result<()> {
-        device.gemm(Gemm::new(x, self.weight.view().t(), y.reborrow())?.beta(1.0))?;
+        device.gemm(Gemm::new(x, self.weight.view(), y.reborrow())?.beta(1.0))?;
         Ok(device.add_in_place(y, self.bias.view())?)
     }
 }
