@@ -203,10 +203,8 @@ impl<B: VlmBackend> Pipeline<B> {
         options: &GenerateOptions,
     ) -> Result<Answer<'a, B>> {
         let prompt = self.prompt(request, images, render)?;
-        let open = RenderOptions { add_generation_prompt: false, ..*render };
-        // What the next turn's prompt will begin with; a template that needs the opening has no such part.
-        let before = self.prompt(request, images, &open).map(|open| open.ids).unwrap_or_default();
-        let lasting = prompt.ids.iter().zip(&before).take_while(|(a, b)| a == b).count();
+        let lasting =
+            if self.options.keep_prefix { self.lasting(&prompt, request, images, render) } else { 0 };
         let text = self.prompt_builder()?.tokenizer().stream();
         let generation = self.start(session, &prompt.ids, images, lasting, options)?;
         Ok(Answer::new(generation, text, prompt.reasoning))
@@ -225,6 +223,20 @@ impl<B: VlmBackend> Pipeline<B> {
         options: &GenerateOptions,
     ) -> Result<Generation<'a, B>> {
         self.start(session, ids, images, ids.len(), options)
+    }
+
+    /// How many of a prompt's tokens the next turn's prompt will begin with: those before the opening of the answer. A template
+    /// that cannot do without the opening tells of none.
+    fn lasting(
+        &self,
+        prompt: &Prompt,
+        request: &Request,
+        images: &[EncodedImage<B>],
+        render: &RenderOptions,
+    ) -> usize {
+        let closed = RenderOptions { add_generation_prompt: false, ..render.clone() };
+        let before = self.prompt(request, images, &closed).map(|closed| closed.ids).unwrap_or_default();
+        prompt.ids.iter().zip(&before).take_while(|(a, b)| a == b).count()
     }
 
     fn start<'a>(

@@ -1,4 +1,5 @@
 //! Pictures and questions in, tokens out: the trained tiny checkpoint against transformers (`reference/end_to_end.py`).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

@@ -1,9 +1,11 @@
 //! Laws of generation and of what a session remembers.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use common::{picture, tiny};
 use fermi_blas::{Cpu, Precision};
+use qwen3_hybrid::Sampling;
 use vlm_pipeline::{
     Cancel, DownsampleMode, EncodedImage, Error, FinishReason, GenerateOptions, Image, Message, Options,
     Pipeline, RenderOptions, Request, Session,
@@ -301,4 +303,32 @@ fn progress_is_told() {
     load(Options { progress: Some(Arc::new(progress)), ..small() });
     let (read, all) = *last.lock().unwrap();
     assert!(calls.load(Ordering::Relaxed) > 10 && read == all && all > 9_000_000, "{read} of {all}");
+}
+
+#[test]
+fn draws_repeat_by_their_seed_and_bad_parameters_are_typed_errors() {
+    let mut pipeline = load(small());
+    let mut session = pipeline.session();
+    let mut draw = |temperature: f64, seed: u64| {
+        let sampling = Sampling { temperature, seed, ..Sampling::default() };
+        let options = GenerateOptions { sampling, ignore_eos: true, ..greedy(30) };
+        let generation = pipeline.generate(&mut session, &ids(20), &[], &options)?;
+        generation.collect::<vlm_pipeline::Result<Vec<u32>>>()
+    };
+    let first = draw(3.0, 1).unwrap();
+    assert_eq!(draw(3.0, 1).unwrap(), first);
+    assert_ne!(draw(3.0, 2).unwrap(), first);
+    for temperature in [f64::NAN, -1.0, f64::INFINITY] {
+        assert!(matches!(draw(temperature, 1), Err(Error::Backbone(_))), "{temperature}");
+    }
+}
+
+#[test]
+fn conversations_may_move_between_threads() {
+    fn is_send<T: Send>(_: &T) {}
+    let mut pipeline = load(small());
+    let mut session = pipeline.session();
+    is_send(&pipeline);
+    is_send(&session);
+    is_send(&pipeline.generate(&mut session, &ids(4), &[], &greedy(1)).unwrap());
 }

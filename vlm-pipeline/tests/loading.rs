@@ -1,4 +1,5 @@
 //! Checkpoints that lack something or contradict themselves.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

@@ -1,11 +1,12 @@
 //! Prompt ids against transformers' processor and tokenizer (`reference/text_goldens.py`).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use common::{data, ids, records, runs, tiny};
 use vlm_pipeline::{
     ChatTemplate, Error, ImageSource, Limits, Message, Part, Plan, PreprocessorConfig, Prompt, PromptBuilder,
-    RenderOptions, Request, Role, Thinking, Tokenizer,
+    ReasoningStart, RenderOptions, Request, Role, Thinking, Tokenizer,
 };
 
 fn builder(template: &str, use_image_id: bool) -> PromptBuilder {
@@ -192,5 +193,27 @@ fn messages_read_as_clients_send_them_and_write_back_the_same() {
         "7",
     ] {
         assert!(matches!(Request::from_json(wrong), Err(Error::MessagesJson { .. })), "{wrong}");
+    }
+}
+
+#[test]
+fn case_x5_the_prompts_end_tells_how_the_answer_begins() {
+    let request = Request::new(vec![Message::user(0, "Is <think> a tag?")]);
+    let start = |template: &str, thinking| {
+        let options = RenderOptions { add_generation_prompt: true, thinking };
+        builder(template, true).build(&request, &[], &options).unwrap().reasoning
+    };
+    assert_eq!(start("qwen", Thinking::On), ReasoningStart::Open);
+    assert_eq!(start("qwen", Thinking::TemplateDefault), ReasoningStart::Open);
+    assert_eq!(start("qwen", Thinking::Off), ReasoningStart::Off);
+    assert_eq!(start("tiny", Thinking::On), ReasoningStart::Off, "its template always closes the thoughts");
+
+    let silent = ChatTemplate::new("{{ messages[0].content }}<|im_start|>assistant\n").unwrap();
+    let builder = PromptBuilder::new(Tokenizer::load(&tiny()).unwrap(), silent, true);
+    for (thinking, expected) in
+        [(Thinking::On, ReasoningStart::Expected), (Thinking::Off, ReasoningStart::Off)]
+    {
+        let options = RenderOptions { add_generation_prompt: true, thinking };
+        assert_eq!(builder.build(&request, &[], &options).unwrap().reasoning, expected);
     }
 }

@@ -17,7 +17,8 @@ fn folder(name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
 
 fn ids(dir: &Path) -> Result<Vec<u32>> {
     let tokenizer = Tokenizer::load(dir)?;
-    Ok(StopIds::load(dir, Some(&tokenizer))?.iter().collect())
+    let ids = StopIds::load(dir, Some(&tokenizer))?.iter().collect();
+    Ok(ids)
 }
 
 #[test]
