@@ -1,6 +1,7 @@
 //! Damaged, hostile and absurd picture files: a typed error, little memory, and the next picture is unharmed.
 //!
 //! The counting allocator counts for the whole process, so every test here holds one lock.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{Mutex, MutexGuard};
 

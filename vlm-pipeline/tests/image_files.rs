@@ -1,4 +1,5 @@
 //! Files of every format, depth and orientation against what the reference reads from them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

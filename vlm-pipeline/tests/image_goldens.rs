@@ -1,4 +1,5 @@
 //! Plans, resized pictures and pixel values against the PIL image processor of transformers, by hash: equality is exact.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod picture;
 
