@@ -21,7 +21,7 @@ pub use checkpoint::{
     Checkpoint, CheckpointWriter, Progress, Q8_FORMAT_KEY, Q8_FORMAT_VERSION, Sharding, TensorInfo,
     TensorSpec,
 };
-pub use cpu::{Cpu, CpuBuffer, CpuBuilder, CpuSpan, Instructions, Profile, SharedRows};
+pub use cpu::{Cpu, CpuBuffer, CpuBuilder, CpuSpan, Instructions, Profile, SharedRows, quantize};
 pub use error::{Error, Result};
 pub use half::bf16;
 pub use matrix::Matrix;
@@ -30,4 +30,4 @@ pub use observer::{Observer, Recorder, Stage};
 pub use row_ops::{Activation, RotaryTable, RowOps};
 pub use safetensors::Dtype;
 pub use view::{BatchView, BatchViewMut, View, ViewMut};
-pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView, quantize};
+pub use weight::{Precision, Q8, Q8_GROUP, Weight, WeightView};

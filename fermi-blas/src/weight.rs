@@ -47,41 +47,6 @@ impl<B: Blas> Q8<B> {
     }
 }
 
-/// Rounds one row to 8 bits: scale = max|x| / 127 per group, code = round(x / scale); a zero group has scale 0.
-///
-/// # Shapes
-/// values and codes `[in]`, scales `[ceil(in / 64)]`
-pub(crate) fn quantize_row(values: &[f32], codes: &mut [i8], scales: &mut [f32]) {
-    let groups = values.chunks(Q8_GROUP).zip(codes.chunks_mut(Q8_GROUP)).zip(scales);
-    for ((values, codes), scale) in groups {
-        let largest = values.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
-        *scale = largest / 127.0;
-        // A group so small that its scale is not a normal number would divide badly; it is rounded to zero.
-        let inverse = if *scale >= f32::MIN_POSITIVE { 1.0 / *scale } else { 0.0 };
-        if inverse == 0.0 {
-            *scale = 0.0;
-        }
-        for (code, x) in codes.iter_mut().zip(values) {
-            *code = (x * inverse).round_ties_even().clamp(-127.0, 127.0) as i8;
-        }
-    }
-}
-
-/// Rounds a weight to 8 bits, row by row: codes and scales as [`Q8`] holds them.
-///
-/// # Shapes
-/// values `[rows * columns]`; codes likewise, scales `[rows * ceil(columns / 64)]`
-pub fn quantize(values: &[f32], columns: usize) -> (Vec<i8>, Vec<f32>) {
-    let rows = values.len().checked_div(columns).unwrap_or(0);
-    let groups = columns.div_ceil(Q8_GROUP);
-    let (mut codes, mut scales) = (vec![0; rows * columns], vec![0.0; rows * groups]);
-    for row in 0..rows {
-        let (values, codes) = (&values[row * columns..][..columns], &mut codes[row * columns..][..columns]);
-        quantize_row(values, codes, &mut scales[row * groups..][..groups]);
-    }
-    (codes, scales)
-}
-
 /// A weight matrix of a linear layer, as it is stored.
 ///
 /// # Shapes

@@ -11,7 +11,7 @@ use safetensors::Dtype;
 use super::convert::{self, Values};
 use super::write::scale_name;
 use super::{Checkpoint, Q8_FORMAT_VERSION, TensorInfo};
-use crate::weight::quantize_row;
+use crate::cpu::quantize_row;
 use crate::{Backend, Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Result, Weight};
 
 /// Bytes of a file that are read at once.

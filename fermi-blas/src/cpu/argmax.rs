@@ -18,20 +18,30 @@ impl Kernel for FirstLargest<'_> {
         if largest == f32::NEG_INFINITY || any_nan(row) {
             return None;
         }
-        row.iter().position(|x| *x == largest)
+        let (chunks, _) = row.as_chunks::<LANES>();
+        let chunk = chunks.iter().position(|chunk| any(chunk, |x| x == largest));
+        let start = chunk.unwrap_or(chunks.len()) * LANES;
+        row[start..].iter().position(|x| *x == largest).map(|index| start + index)
     }
 }
 
 #[inline(always)]
-fn any_nan(row: &[f32]) -> bool {
-    let mut found = [false; LANES];
-    let (chunks, rest) = row.as_chunks::<LANES>();
-    for chunk in chunks {
-        for lane in 0..LANES {
-            found[lane] |= chunk[lane].is_nan();
-        }
+fn any(chunk: &[f32; LANES], holds: impl Fn(f32) -> bool) -> bool {
+    let mut found = false;
+    for x in chunk {
+        found |= holds(*x);
     }
-    found.contains(&true) || rest.iter().any(|x| x.is_nan())
+    found
+}
+
+#[inline(always)]
+fn any_nan(row: &[f32]) -> bool {
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    let mut found = false;
+    for chunk in chunks {
+        found |= any(chunk, f32::is_nan);
+    }
+    found || rest.iter().any(|x| x.is_nan())
 }
 
 pub(super) fn argmax(device: &Cpu, x: View<'_, Cpu>, mut index: ViewMut<'_, Cpu, u32>) -> Result<()> {

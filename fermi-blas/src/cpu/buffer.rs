@@ -1,6 +1,6 @@
 //! Memory of the CPU backend.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,6 +10,39 @@ use crate::{Cpu, DeviceBuffer, Element, Error, MemoryUse, Result, View, ViewMut}
 
 /// Buffers start on a cache line, which is also the width of the widest vector register.
 const ALIGNMENT: usize = 64;
+
+/// A huge page. Weights are read from end to end once a token; with pages of 4 KiB that runs at half the speed.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// How `bytes` are allocated: large buffers as whole huge pages, unless that would add more than a quarter.
+fn layout(bytes: usize) -> Result<Layout> {
+    let whole = bytes.next_multiple_of(HUGE_PAGE);
+    let huge = bytes >= HUGE_PAGE && whole - bytes <= bytes / 4;
+    let (size, alignment) = if huge { (whole, HUGE_PAGE) } else { (bytes, ALIGNMENT) };
+    Layout::from_size_align(size, alignment).map_err(|_| Error::OutOfMemory { bytes })
+}
+
+/// Zeroed memory; the system is asked for huge pages before it is touched.
+///
+/// # Safety
+/// The layout's size is not 0.
+unsafe fn allocate(layout: Layout) -> *mut u8 {
+    if layout.align() < HUGE_PAGE {
+        // SAFETY: as the caller promises.
+        return unsafe { alloc_zeroed(layout) };
+    }
+    // SAFETY: as the caller promises; the advice and the zeros cover just what was allocated.
+    unsafe {
+        let start = alloc(layout);
+        if !start.is_null() {
+            // Advice that is not followed costs speed only.
+            #[cfg(target_os = "linux")]
+            libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE);
+            start.write_bytes(0, layout.size());
+        }
+        start
+    }
+}
 
 /// Bytes held by the buffers of one device.
 #[derive(Debug, Default)]
@@ -66,9 +99,12 @@ impl<T: Element> CpuBuffer<T> {
             return Ok(Self { start: NonNull::dangling(), len, account });
         }
         let bytes = len.saturating_mul(size_of::<T>());
-        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Error::OutOfMemory { bytes })?;
+        if bytes > isize::MAX as usize - HUGE_PAGE {
+            return Err(Error::OutOfMemory { bytes });
+        }
+        let layout = layout(bytes)?;
         // SAFETY: the layout's size is not 0. All-zero bytes are a value of every `Element` (they are `Pod`).
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { allocate(layout) };
         let start = NonNull::new(start.cast::<T>()).ok_or(Error::OutOfMemory { bytes })?;
         account.add(bytes);
         Ok(Self { start, len, account })
@@ -82,11 +118,9 @@ impl<T: Element> CpuBuffer<T> {
 impl<T> Drop for CpuBuffer<T> {
     fn drop(&mut self) {
         let bytes = self.len * size_of::<T>();
-        if bytes > 0 {
-            // SAFETY: `zeros` allocated this with the same size and alignment, which are valid together.
-            unsafe {
-                dealloc(self.start.as_ptr().cast(), Layout::from_size_align_unchecked(bytes, ALIGNMENT))
-            };
+        if let (true, Ok(layout)) = (bytes > 0, layout(bytes)) {
+            // SAFETY: `zeros` allocated this with the same layout.
+            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
             self.account.remove(bytes);
         }
     }

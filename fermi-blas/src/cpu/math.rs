@@ -8,7 +8,7 @@ use super::instructions::Isa;
 use crate::Activation;
 
 /// 1.5 · 2^23: added to a value below 2^22, it rounds it to an integer that then stands in the lowest bits.
-const ROUND: f32 = 12_582_912.0;
+pub(super) const ROUND: f32 = 12_582_912.0;
 
 /// ln 2 in two parts; the first has so few bits that its products with the exponents are exact.
 const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];

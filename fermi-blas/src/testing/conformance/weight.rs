@@ -4,8 +4,7 @@ use half::bf16;
 
 use crate::testing::reference::{Host, naive_gemm};
 use crate::testing::{Held, assert_near, tolerance, uniform};
-use crate::weight::quantize;
-use crate::{Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Weight};
+use crate::{Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Weight, quantize};
 
 /// Rows and columns: nothing, one, a short last group, 4304 = 67 · 64 + 16 (case F3).
 const SIZES: [(usize, usize); 10] =
