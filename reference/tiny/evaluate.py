@@ -2,8 +2,8 @@
 
     python reference/tiny/evaluate.py folder --count 200 --out accuracy.json
 
-Answers come from the training forward in float32 over the checkpoint's bfloat16 weights (`check.py` compares it with the library);
-`--library 5` answers that many samples of each item by transformers' own `generate` too and says how many differ.
+Verdicts come from the training forward in float32 over the checkpoint's bfloat16 weights (`check.py` compares it with the library):
+a greedy answer is right where each of the wanted tokens wins, so one pass over prompt and answer tells. `--library 5` answers that many samples of each item by transformers' own `generate` too and says how many differ.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import scenes as sc
 from check import reorder
 from render import advances, font_path
 
-NEEDLES = (2048, 8192, 10000, 16000)
+NEEDLES = [2048, 8192, 10000, 16000]
 
 
 def paint(scene, rng, scale=1.0):
@@ -194,7 +194,7 @@ class Answers:
         self.vis, self.text = ({k: v.to(device) for k, v in w.items()} for w in both)
 
     @torch.no_grad()
-    def read(self, slices, batch=64):
+    def read(self, slices, batch=16):
         """Merged tokens of every slice."""
         out = []
         for i in range(0, len(slices), batch):
@@ -210,30 +210,54 @@ class Answers:
             out += [m[:n] for m, n in zip(merged, counts.tolist())]
         return out
 
-    @torch.no_grad()
-    def greedy(self, prompts, merged, limit=100):
-        """Answers' ids for (ids, merged tokens) of several prompts, each step over the whole rows."""
-        n, stop = len(prompts), {data.ID["<|im_end|>"], data.ID["<|endoftext|>"]}
-        width = -(-(max(map(len, prompts)) + limit) // fast.CHUNK) * fast.CHUNK
-        x = torch.zeros(n, width, self.text["embed"].shape[1], device=self.dev)
+    def embed(self, prompts, merged, width):
+        """Rows of inputs [n, width, H], image tokens put in."""
+        x = torch.zeros(len(prompts), width, self.text["embed"].shape[1], device=self.dev)
         for i, (ids, pics) in enumerate(zip(prompts, merged)):
             ids = torch.from_numpy(ids).to(self.dev)
             e = self.text["embed"][ids]
             if pics:
                 e[ids == data.ID["<|image_pad|>"]] = torch.cat(pics)
             x[i, : len(e)] = e
-        at, out, live = [len(p) for p in prompts], [[] for _ in prompts], set(range(n))
+        return x
+
+    def states(self, x):
+        n, width, _ = x.shape
         pos = torch.arange(width, device=self.dev).repeat(n)
+        return self.net.text(x.flatten(0, 1), pos, self.text, n).view(x.shape)
+
+    def tokens(self, y):
+        return F.linear(fast.rms(y, self.text["t.norm"]), self.text["embed"]).argmax(-1).tolist()
+
+    @torch.no_grad()
+    def right(self, prompts, merged, answers, batch=50):
+        """Whether each greedy answer is the wanted one: so it is where every token of that answer, and the stop after it, wins."""
+        out = []
+        for i in range(0, len(prompts), batch):
+            some, ends = prompts[i : i + batch], [np.array([*a, data.ID["<|im_end|>"]]) for a in answers[i : i + batch]]
+            width = -(-max(len(p) + len(e) for p, e in zip(some, ends)) // fast.CHUNK) * fast.CHUNK
+            x = self.embed([np.concatenate(v) for v in zip(some, ends)], merged[i : i + batch], width)
+            y = self.states(x)
+            for row, p, e in zip(y, some, ends):
+                out.append(self.tokens(row[len(p) - 1 : len(p) + len(e) - 1]) == e.tolist())
+        return out
+
+    @torch.no_grad()
+    def greedy(self, prompts, merged, limit=100):
+        """Answers' ids for (ids, merged tokens) of several prompts, each step over the whole rows."""
+        n, stop = len(prompts), {data.ID["<|im_end|>"], data.ID["<|endoftext|>"]}
+        width = -(-(max(map(len, prompts)) + limit) // fast.CHUNK) * fast.CHUNK
+        x, at, out = self.embed(prompts, merged, width), [len(p) for p in prompts], [[] for _ in prompts]
+        live = list(range(n))
         for _ in range(limit):
-            y = self.net.text(x.flatten(0, 1), pos, self.text, n).view(n, width, -1)
-            y = y[torch.arange(n), torch.tensor(at) - 1]
-            best = F.linear(fast.rms(y, self.text["t.norm"]), self.text["embed"]).argmax(-1).tolist()
-            for i in list(live):
-                if best[i] in stop:
-                    live.discard(i)
+            y = self.states(x[live])
+            found = self.tokens(y[torch.arange(len(live)), torch.tensor([at[i] - 1 for i in live])])
+            for i, token in zip(list(live), found):
+                if token in stop:
+                    live.remove(i)
                 else:
-                    out[i].append(best[i])
-                    x[i, at[i]] = self.text["embed"][best[i]]
+                    out[i].append(token)
+                    x[i, at[i]] = self.text["embed"][token]
                     at[i] += 1
             if not live:
                 break
@@ -264,6 +288,7 @@ def main():
     a.add_argument("folder")
     a.add_argument("--count", type=int, default=200)
     a.add_argument("--needles", type=int, help="documents per length (default: count)")
+    a.add_argument("--lengths", default=",".join(map(str, NEEDLES)))
     a.add_argument("--items", default=",".join(ITEMS))
     a.add_argument("--workers", type=int, default=14)
     a.add_argument("--seed", type=int, default=1000)
@@ -273,7 +298,10 @@ def main():
     a = a.parse_args()
     dev = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.enable_cudnn_sdp(False)
+    if dev.type == "cpu":
+        torch.set_num_threads(1)
     net, tok, result, begin = Answers(a.folder, dev), data.build_tokenizer(), {}, time.time()
+    chat = data.Chat(tok)
     items = [i for i in a.items.split(",") if i]
     jobs = [(a.folder, item, a.seed + i) for item in items for i in range(a.count)]
     with Pool(a.workers) as pool:
@@ -282,25 +310,28 @@ def main():
             part = [next(made) for _ in range(a.count)]
             merged = net.read([s for m in part for s in m[1]])
             pics = [[merged.pop(0) for _ in m[1]] for m in part]
-            out = []
-            for i in range(0, len(part), 100):
-                out += net.greedy([m[0] for m in part[i : i + 100]], pics[i : i + 100], 40 if item == "pair" else 110 if "text" in item or item == "after picture" else 30)
-            texts = [tok.decode(o) for o in out]
-            wrong = [(t, m[2]) for t, m in zip(texts, part) if t != m[2]]
-            result[item] = [a.count - len(wrong), a.count]
-            print(f"{item}: {a.count - len(wrong)}/{a.count} {time.time() - begin:.0f}s", "; ".join(f"{x!r} for {y!r}" for x, y in wrong[: a.wrong]), flush=True)
+            prompts, goals = [m[0] for m in part], [list(chat.encode("\n\n" + m[2])[1:]) for m in part]
+            good = net.right(prompts, pics, goals)
+            bad = [i for i, ok in enumerate(good) if not ok][: a.wrong]
+            said = net.greedy([prompts[i] for i in bad], [pics[i] for i in bad]) if bad else []
+            notes = "; ".join(f"{tok.decode(o)!r} for {part[i][2]!r}" for o, i in zip(said, bad))
+            result[item] = [sum(good), a.count]
+            print(f"{item}: {sum(good)}/{a.count} {time.time() - begin:.0f}s {notes}", flush=True)
+            if a.out:
+                Path(a.out).write_text(json.dumps(result, indent=1))
             if a.library:
                 some = jobs[k * a.count :][: a.library]
-                result[item].append(by_library(a.folder, some, texts[: a.library]))
-    chat, rng = data.Chat(tok), random.Random(a.seed)
+                said = net.greedy(prompts[: a.library], pics[: a.library])
+                result[item].append(by_library(a.folder, some, [tok.decode(o) for o in said]))
+    rng = random.Random(a.seed)
     maker = data.Needles(chat, rng)
     count = a.count if a.needles is None else a.needles
-    for length in NEEDLES if count else ():
-        right, group = 0, max(1, 65536 // length)
+    for length in map(int, a.lengths.split(",")) if count else ():
+        right, group = 0, max(1, (65536 if dev.type == "cuda" else 16384) // length)
         for i in range(0, count, group):
             docs = [maker.make(length, rng, 0.6) for _ in range(min(group, count - i))]
-            out = net.greedy([np.array(ids[:at]) for ids, at in docs], [[]] * len(docs), 24)
-            right += sum(o == list(ids[at:-1]) for o, (ids, at) in zip(out, docs))
+            prompts = [np.array(ids[:at]) for ids, at in docs]
+            right += sum(net.right(prompts, [[]] * len(docs), [ids[at:-1] for ids, at in docs]))
         result[f"needle {length}"] = [right, count]
         print(f"needle {length}: {right}/{count} {time.time() - begin:.0f}s", flush=True)
     if a.out:
