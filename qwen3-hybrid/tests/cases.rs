@@ -50,6 +50,21 @@ fn x7_scores_of_2_to_the_31_elements_are_counted() {
 }
 
 #[test]
+fn x7_the_last_of_2_to_the_31_scores_is_reached() {
+    // Offsets count elements, so bytes show the same arithmetic in a quarter of the memory.
+    let device = Cpu::with_threads(1).unwrap();
+    let (heads, keys) = (8, 16_384);
+    let mut scores: Matrix<Cpu, i8> = Matrix::zeros(&device, 1, (1 << 31) + keys).unwrap();
+    assert!(scores.view().reshape(keys + 1, heads * keys).is_err(), "one row too many");
+    let block = scores.view_mut().column_range(keys..(1 << 31) + keys).unwrap();
+    let block = block.reshape(keys, heads * keys).unwrap();
+    let last = block.heads(heads).unwrap().entry(heads - 1).unwrap().row_range(keys - 1..keys).unwrap();
+    device.write(&vec![3; keys], last).unwrap();
+    let tail = scores.view().column_range((1 << 31)..(1 << 31) + keys).unwrap();
+    assert!(tail.to_vec(&device).unwrap().iter().all(|x| *x == 3));
+}
+
+#[test]
 fn x11_a_residual_of_70000_stays_finite() {
     let mut model = base("x11");
     let device = model.device().clone();
