@@ -48,11 +48,16 @@ fn checkpoint(config: &Config) -> fermi_blas::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The most memory that this process ever held, in bytes, where the system tells.
-fn peak_memory() -> Option<u64> {
+/// Memory of this process in bytes, where the system tells: `VmHWM` the most ever, `VmRSS` now.
+fn memory(which: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+    let line = status.lines().find_map(|line| line.strip_prefix(which))?;
+    line.trim_start_matches(':')
+        .trim()
+        .strip_suffix(" kB")?
+        .parse::<u64>()
+        .ok()
+        .map(|kilobytes| kilobytes * 1024)
 }
 
 /// Processor time that this process took so far, in seconds, where the system tells: on a busy machine it says more than the
@@ -73,9 +78,9 @@ fn load(device: &Cpu, config: &Config, options: Options) -> Backbone {
     let model = Backbone::load(device, &checkpoint, config, options).expect("the backbone fits");
     let seconds = start.elapsed().as_secs_f64();
     println!("loaded in {seconds:.1} s; {plan:?}");
-    if let Some(peak) = peak_memory() {
-        let resident = plan.weights as f64;
-        println!("peak {:.3} GB, {:.2} times the weights", peak as f64 / 1e9, peak as f64 / resident);
+    if let Some((peak, now)) = memory("VmHWM").zip(memory("VmRSS")) {
+        let ratio = peak as f64 / now as f64;
+        println!("peak {:.3} GB, resident {:.3} GB: {ratio:.2} times", peak as f64 / 1e9, now as f64 / 1e9);
     }
     model
 }
