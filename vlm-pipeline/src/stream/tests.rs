@@ -97,7 +97,9 @@ fn byte_fallback() -> Tokenizer {
     let dir = std::env::temp_dir().join(format!("byte-fallback-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("tokenizer.json"), json.to_string()).unwrap();
-    Tokenizer::load(&dir).unwrap()
+    let tokenizer = Tokenizer::load(&dir).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    tokenizer
 }
 
 #[test]

@@ -12,7 +12,9 @@ fn with_added(name: &str, added: Value) -> Tokenizer {
     let dir = std::env::temp_dir().join(format!("added-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("tokenizer.json"), json.to_string()).unwrap();
-    Tokenizer::load(&dir).unwrap()
+    let tokenizer = Tokenizer::load(&dir).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    tokenizer
 }
 
 fn token(id: u32, content: &str, flags: &[&str]) -> Value {
@@ -76,6 +78,7 @@ fn a_missing_or_broken_tokenizer_is_a_typed_error() {
     assert!(
         matches!(Tokenizer::load(&dir), Err(Error::Tokenizer { path, .. }) if path.ends_with("tokenizer.json"))
     );
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
