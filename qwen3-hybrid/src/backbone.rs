@@ -259,7 +259,7 @@ impl<B: ScanBackend> Backbone<B> {
     /// The logits that the last pass left, `[1, vocab]`; zeros before the first.
     ///
     /// # Errors
-    /// None: the row is there.
+    /// Those of any view, though the row is always there.
     pub fn logits(&self) -> Result<View<'_, B>> {
         let head = &self.activations.head;
         Ok(head.logits.row_range(head.newest..head.newest + 1)?)

@@ -12,7 +12,7 @@ use crate::tensors::{Loader, Tensor, float32, projection};
 use crate::{Config, Options, Result};
 
 /// Tokens from which on the chunked form of the rule is faster than one token after the other.
-const SHORTEST_CHUNKED: usize = 16;
+const SHORTEST_CHUNKED: usize = 32;
 
 /// y = out_proj(norm(rule(q, k, v, g, β)) · silu(z)) with q, k, v out of one projection and its causal convolution.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Field cases of the backbone (D7, D8, X6, X7, X11), and what a wrong call gives.
 
+#![allow(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
+
 mod common;
 
 use std::fmt;

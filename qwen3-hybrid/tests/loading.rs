@@ -1,5 +1,7 @@
 //! Case D9, both layouts, 8-bit checkpoints and the memory plan.
 
+#![allow(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
+
 mod common;
 
 use common::{

@@ -137,7 +137,7 @@ fn what_cannot_be_run_is_named() {
         (("head_dim", json!(12)), "head_dim * partial_rotary_factor is 3, no multiple of 2 (2)"),
     ];
     for (change, expected) in cases {
-        let error = with(&[change.clone()]).unwrap_err().to_string();
+        let error = with(std::slice::from_ref(&change)).unwrap_err().to_string();
         assert!(error.ends_with(expected), "{change:?}: {error}");
     }
     assert!(matches!(Config::from_json(b"{"), Err(Error::Json { .. })));
