@@ -4,8 +4,8 @@ use fermi_blas::{Blas, Checkpoint, Gemm, Matrix, RowOps, View, ViewMut};
 
 use crate::Result;
 
-/// Outputs that are transposed at once while a weight is loaded.
-const STRIP: usize = 64;
+/// Inputs that are transposed at once while a weight is loaded: a cache line of each row.
+const STRIP: usize = 16;
 
 /// y = x · Wᵀ + b
 ///
@@ -41,22 +41,23 @@ impl<B: Blas + RowOps> Linear<B> {
     ) -> Result<Self> {
         let mut weight = Matrix::zeros(device, inputs, names.len() * outputs)?;
         let mut bias = Matrix::zeros(device, 1, names.len() * outputs)?;
-        let mut strip = vec![0.0; STRIP.min(outputs) * inputs];
+        let mut strip = vec![0.0; STRIP.min(inputs) * outputs];
         for (index, name) in names.iter().enumerate() {
-            let first = index * outputs;
+            let columns = index * outputs..(index + 1) * outputs;
             let values = checkpoint.load_vec(&format!("{name}.weight"), &[outputs, inputs])?;
-            for (index, rows) in values.chunks(STRIP * inputs).enumerate() {
-                let (start, width) = (first + index * STRIP, rows.len() / inputs);
-                let strip = &mut strip[..rows.len()];
-                for (input, strip) in strip.chunks_exact_mut(width).enumerate() {
-                    for (value, row) in strip.iter_mut().zip(rows.chunks_exact(inputs)) {
-                        *value = row[input];
+            for start in (0..inputs).step_by(STRIP) {
+                let end = (start + STRIP).min(inputs);
+                let strip = &mut strip[..(end - start) * outputs]; // [inputs, outputs]
+                for (output, row) in values.chunks_exact(inputs).enumerate() {
+                    for (input, value) in row[start..end].iter().enumerate() {
+                        strip[input * outputs + output] = *value;
                     }
                 }
-                device.write(strip, weight.view_mut().column_range(start..start + width)?)?;
+                let target = weight.row_range_mut(start..end)?.column_range(columns.clone())?;
+                device.write(strip, target)?;
             }
             let values = checkpoint.load_vec(&format!("{name}.bias"), &[outputs])?;
-            device.write(&values, bias.view_mut().column_range(first..first + outputs)?)?;
+            device.write(&values, bias.view_mut().column_range(columns)?)?;
         }
         Ok(Self { weight, bias })
     }
