@@ -23,6 +23,7 @@ import data
 import model as fast
 import scenes as sc
 from check import reorder
+from data import WORDS
 from render import advances, font_path
 
 NEEDLES = [2048, 8192, 10000, 16000]
@@ -76,7 +77,14 @@ def one(s):
 
 
 def reads(kind, face=None):
-    return lambda s: bool(s["text"]) and not s["shapes"] and s["text"]["kind"] == kind and (face is None or s["text"]["face"] % 3 == face)
+    def keep(s):
+        t = s["text"]
+        if not t or s["shapes"] or (face is not None and t["face"] % 3 != face):
+            return False
+        known = t["text"] in WORDS  # else two words, or syllables that look like one
+        return t["kind"] == "word" and known == (kind == "words") if "words" in kind else t["kind"] == kind
+
+    return keep
 
 
 def simple(s):
@@ -109,10 +117,10 @@ def sample(item, rng, adv):
     word = item.split(" ")
     if word[0] in ("words", "digits", "letters"):
         face = {"sans": 0, "serif": 1, "mono": 2}.get(word[-1])
-        keep = reads({"words": "word", "digits": "digits", "letters": "letters"}[word[0]], face)
+        keep = reads("other words" if item == "words made up" else word[0], face)
     elif item.startswith("sliced"):
         size = (896, 672) if rng.random() < 0.5 else rng.choice(sc.SIZES)
-        keep = reads("word") if item == "sliced words" else lambda s: one(s) or (len(s["shapes"]) == 1 and s["text"])
+        keep = reads("words") if item == "sliced words" else lambda s: one(s) or (len(s["shapes"]) == 1 and s["text"])
     elif item in ("follow-up", "after picture", "spanish picture"):
         keep = simple
     elif item == "shape and text":
@@ -155,7 +163,7 @@ def sample(item, rng, adv):
 
 ITEMS = [
     "text", "shape", "color", "description", "words sans", "words serif", "words mono", "digits sans", "digits serif", "digits mono",
-    "letters", "pair", "sliced", "sliced words", "follow-up", "after picture", "spanish text", "spanish picture", "shape and text",
+    "words made up", "letters", "pair", "sliced", "sliced words", "follow-up", "after picture", "spanish text", "spanish picture", "shape and text",
     "two or three shapes", "other sizes", "description pure", "words pure", "description jpeg", "words jpeg", "description resized",
     "words resized",
 ]  # fmt: skip
@@ -206,7 +214,7 @@ class Answers:
             )
             counts = torch.tensor([len(s[0]) // 16 for s in part], device=self.dev)
             hide = torch.arange(most // 16, device=self.dev) >= counts[:, None]
-            merged = self.net.vision(pixels, rows, cols, self.vis, hide)
+            merged = self.net.vision(pixels, rows, cols, self.vis, hide if hide.any() else None)
             out += [m[:n] for m, n in zip(merged, counts.tolist())]
         return out
 
