@@ -17,13 +17,13 @@ pub struct GenerationOptions {
     #[arg(long, value_enum, default_value = "off")]
     pub thinking: Switch,
     /// Draw tokens instead of taking the likeliest
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, default_value_t = 0.0)]
     pub temperature: f64,
     /// Draw from the so many likeliest tokens only; 0 for all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub top_k: usize,
     /// Draw from the likeliest tokens that together are this likely
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, default_value_t = 1.0)]
     pub top_p: f64,
     /// The same seed draws the same tokens
     #[arg(long, value_name = "N", default_value_t = 0)]

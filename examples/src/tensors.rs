@@ -1,7 +1,7 @@
 //! Tensors for other programs to read.
 
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -34,22 +34,20 @@ impl TensorFile {
         self.0.push((name.to_owned(), Tensor { shape: shape.to_vec(), values: Values::I32(values) }));
     }
 
-    /// Writes the file: under another name first, so that a file of this name is whole.
+    /// Writes the file; one that is there is replaced by the whole new one, or not at all.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = Path::new(&partial);
+        self.replace(path).with_context(|| format!("{}: cannot be written", path.display()))
+    }
+
+    fn replace(&self, path: &Path) -> Result<()> {
+        // The library writes a private temporary file and renames it: the permissions are to be those of any new file.
+        let permissions = File::options().create(true).append(true).open(path)?.metadata()?.permissions();
         let tensors = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor));
-        let written = safetensors::serialize_to_file(tensors, None, partial).map_err(anyhow::Error::from);
-        let written = written.and_then(|()| Ok(fs::rename(partial, path)?));
-        written.with_context(|| {
-            // What is left of a failed attempt is of no use.
-            let _ = fs::remove_file(partial);
-            format!("{}: cannot be written", path.display())
-        })
+        safetensors::serialize_to_file(tensors, None, path)?;
+        Ok(fs::set_permissions(path, permissions)?)
     }
 }
 
