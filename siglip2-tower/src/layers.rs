@@ -4,7 +4,7 @@ use fermi_blas::{Blas, Checkpoint, Gemm, Matrix, RowOps, View, ViewMut};
 
 use crate::Result;
 
-/// Inputs that are transposed at once while a weight is loaded: a cache line of each row.
+/// Outputs that are transposed at once while a weight is loaded: they fill a cache line of the target.
 const STRIP: usize = 16;
 
 /// y = x · Wᵀ + b
@@ -41,23 +41,22 @@ impl<B: Blas + RowOps> Linear<B> {
     ) -> Result<Self> {
         let mut weight = Matrix::zeros(device, inputs, names.len() * outputs)?;
         let mut bias = Matrix::zeros(device, 1, names.len() * outputs)?;
-        let mut strip = vec![0.0; STRIP.min(inputs) * outputs];
+        let mut strip = vec![0.0; STRIP.min(outputs) * inputs];
         for (index, name) in names.iter().enumerate() {
-            let columns = index * outputs..(index + 1) * outputs;
+            let first = index * outputs;
             let values = checkpoint.load_vec(&format!("{name}.weight"), &[outputs, inputs])?;
-            for start in (0..inputs).step_by(STRIP) {
-                let end = (start + STRIP).min(inputs);
-                let strip = &mut strip[..(end - start) * outputs]; // [inputs, outputs]
-                for (output, row) in values.chunks_exact(inputs).enumerate() {
-                    for (input, value) in row[start..end].iter().enumerate() {
-                        strip[input * outputs + output] = *value;
+            for (index, rows) in values.chunks(STRIP * inputs).enumerate() {
+                let (start, width) = (first + index * STRIP, rows.len() / inputs);
+                let strip = &mut strip[..rows.len()]; // [inputs, width]
+                for (input, strip) in strip.chunks_exact_mut(width).enumerate() {
+                    for (value, row) in strip.iter_mut().zip(rows.chunks_exact(inputs)) {
+                        *value = row[input];
                     }
                 }
-                let target = weight.row_range_mut(start..end)?.column_range(columns.clone())?;
-                device.write(strip, target)?;
+                device.write(strip, weight.view_mut().column_range(start..start + width)?)?;
             }
             let values = checkpoint.load_vec(&format!("{name}.bias"), &[outputs])?;
-            device.write(&values, bias.view_mut().column_range(columns)?)?;
+            device.write(&values, bias.view_mut().column_range(first..first + outputs)?)?;
         }
         Ok(Self { weight, bias })
     }
