@@ -1,4 +1,5 @@
 //! A pass allocates nothing once its scratch is there.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 use fermi_blas::testing::allocation::{CountingAllocator, count};
 use fermi_blas::testing::uniform;

@@ -1,4 +1,5 @@
 //! Laws of what stands around the scan: convolution, gates, gated norm.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 mod common;
 

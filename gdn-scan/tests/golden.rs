@@ -1,4 +1,5 @@
 //! Against transformers' recurrence in float64; `tests/data/README.md` says how the files are made.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 mod common;
 

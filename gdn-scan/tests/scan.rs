@@ -1,4 +1,5 @@
 //! Laws of the scan: every mode equals float64, a sequence may be cut anywhere, sizes may be anything.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 mod common;
 

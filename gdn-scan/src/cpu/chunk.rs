@@ -117,6 +117,7 @@ impl<'a> Chunk<'a> {
             if ahead < head.tokens() {
                 prefetch(head.k(ahead));
                 prefetch(head.q(ahead));
+                prefetch(head.v(ahead));
             }
             let eps = head.l2_normalize;
             let to = &mut keys[i * stride..][..width];

@@ -6,6 +6,9 @@ use pulp::{Arch, Simd, WithSimd};
 use super::exp::exp;
 use crate::{CausalConv, Result};
 
+/// Channels that are taken through all taps while they are in the first-level cache.
+const BLOCK: usize = 1024;
+
 pub(super) fn causal_conv(device: &Cpu, conv: CausalConv<'_, Cpu>) -> Result<()> {
     let _span = device.span("scan: causal_conv");
     let CausalConv { x, weight, state, mut out, activation } = conv;
@@ -13,14 +16,18 @@ pub(super) fn causal_conv(device: &Cpu, conv: CausalConv<'_, Cpu>) -> Result<()>
     let silu = activation == Some(Activation::Silu);
     let past = state.as_view();
     device.for_each_row(out.reborrow(), |token, out| {
-        for tap in 0..taps {
-            // The state's rows stand in front of the inputs.
-            let input = match (token + tap).checked_sub(taps - 1) {
-                Some(index) => x.row(index),
-                None => past.row(token + tap),
-            };
-            let place = (tap == 0, silu && tap + 1 == taps);
-            arch.dispatch(Tap { weight: weight.row(tap), input, out, place });
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            let columns = block * BLOCK..block * BLOCK + out.len();
+            for tap in 0..taps {
+                // The state's rows stand in front of the inputs.
+                let input = match (token + tap).checked_sub(taps - 1) {
+                    Some(index) => x.row(index),
+                    None => past.row(token + tap),
+                };
+                let (weight, input) = (&weight.row(tap)[columns.clone()], &input[columns.clone()]);
+                let place = (tap == 0, silu && tap + 1 == taps);
+                arch.dispatch(Tap { weight, input, out: &mut *out, place });
+            }
         }
     });
     if let Some(activation) = activation.filter(|_| !silu) {

@@ -9,7 +9,8 @@ use super::chunk::Chunk;
 use super::exp::exp;
 use super::matmul::{LANES, Product, Rows, padded};
 
-/// Fills `scores`. Above the diagonal A is left undefined; Q Kᵀ ∘ D is 0 there.
+/// Fills `scores`. Above the diagonal A is left undefined; Q Kᵀ ∘ D is 0 there up to the end of the row's
+/// block of [`LANES`] tokens.
 pub(super) fn scores(chunk: &mut Chunk<'_>, beta: impl Fn(usize) -> f32) {
     let (count, stride) = (chunk.count, chunk.layout.chunk_stride);
     for half in 0..2 {
@@ -36,7 +37,8 @@ pub(super) fn scores(chunk: &mut Chunk<'_>, beta: impl Fn(usize) -> f32) {
     for i in 0..count {
         let queries = &mut queries[i * stride..][..count];
         let (high, low) = (chunk.decays.high[i], chunk.decays.low[i]);
-        queries[i + 1..].fill(0.0);
+        // Products with this row end at its block's last token.
+        queries[i + 1..count.min((i + 1).next_multiple_of(LANES))].fill(0.0);
         chunk.arch.dispatch(Decay {
             sum: (high, low),
             sums: (&chunk.decays.high[..i], &chunk.decays.low[..i]),

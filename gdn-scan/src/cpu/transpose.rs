@@ -25,11 +25,9 @@ impl Transpose<'_> {
             let from = &self.from.values[(row + r) * self.from.stride + column..];
             from.first_chunk().copied().unwrap_or_default()
         });
-        for c in 0..SIDE {
-            let to = &mut self.to[(column + c) * self.to_stride + row..][..SIDE];
-            for r in 0..SIDE {
-                to[r] = from[r][c];
-            }
+        let to: [[f32; SIDE]; SIDE] = std::array::from_fn(|c| std::array::from_fn(|r| from[r][c]));
+        for (c, to) in to.iter().enumerate() {
+            self.to[(column + c) * self.to_stride + row..][..SIDE].copy_from_slice(to);
         }
     }
 
