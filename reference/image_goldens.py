@@ -92,6 +92,10 @@ def resizes(rng: random.Random) -> list[str]:
     for _ in range(70):
         a = [max(1, round(700 ** rng.random())) for _ in range(4)]
         pairs.append(((a[0], a[1]), (a[2], a[3])))
+    # about where Pillow 13 begins to take the vertical pass first: a height that loses twice what the width loses
+    for _ in range(24):
+        w, h, less = rng.randint(60, 200), rng.randint(130, 300), rng.randint(-20, 50)
+        pairs.append(((w, h), (w - less, max(1, h - 2 * less + rng.choice((-1, 0, 1))))))
     lines = []
     for seed, ((w, h), (tw, th)) in enumerate(pairs):
         out = Image.fromarray(picture(w, h, seed)).resize((tw, th), Image.Resampling.BICUBIC)
