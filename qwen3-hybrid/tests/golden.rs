@@ -1,6 +1,10 @@
 //! Every stage, the logits and the greedy tokens of every golden config against transformers, in float32.
 
-#![allow(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper that cannot go on fails its test; errors are shown"
+)]
 
 mod common;
 
