@@ -63,7 +63,7 @@ fn tower(criterion: &mut Criterion) {
     device.set_profiling(true);
     pass();
     device.set_profiling(false);
-    println!("{}", device.profile());
+    eprintln!("{}", device.profile());
 
     let mut group = criterion.benchmark_group("tower");
     group.sample_size(10);
