@@ -3,11 +3,14 @@
 //! The counting allocator counts for the whole process, so every test here holds one lock.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod picture;
+
 use std::sync::{Mutex, MutexGuard};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fermi_blas::testing::allocation::{CountingAllocator, count};
+use picture::{chunk, crc32};
 use proptest::prelude::*;
 use serde_json::Value;
 use vlm_pipeline::{Error, Image, Limits, Result};
@@ -46,22 +49,6 @@ fn refused(bytes: &[u8]) -> Error {
     let good = Image::from_bytes(&file("rgb png")).unwrap();
     assert_eq!((good.width(), good.height()), (7, 5));
     error
-}
-
-fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
-    let body = [name.as_slice(), data].concat();
-    let length = u32::try_from(data.len()).unwrap().to_be_bytes();
-    [length.as_slice(), &body, &crc32(&body).to_be_bytes()].concat()
-}
-
-/// The checksum of PNG, bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(
-            crc ^ u32::from(byte),
-            |crc, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 },
-        )
-    })
 }
 
 fn png(width: u32, height: u32, chunks: &[Vec<u8>]) -> Vec<u8> {

@@ -1,8 +1,11 @@
 //! Files of every format, depth and orientation against what the reference reads from them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod picture;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use picture::chunk;
 use serde_json::Value;
 use vlm_pipeline::{Image, Limits, Plan, PreprocessorConfig};
 
@@ -121,24 +124,10 @@ fn png_with_exif(width: u32, height: u32, rgb: &[u8], exif: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     let encoder = image::codecs::png::PngEncoder::new(&mut plain);
     encoder.write_image(rgb, width, height, image::ExtendedColorType::Rgb8).unwrap();
-    let mut chunk = b"eXIf".to_vec();
-    chunk.extend_from_slice(exif);
     let mut png = plain[..33].to_vec();
-    png.extend(u32::try_from(exif.len()).unwrap().to_be_bytes());
-    png.extend(&chunk);
-    png.extend(crc32(&chunk).to_be_bytes());
+    png.extend(chunk(b"eXIf", exif));
     png.extend(&plain[33..]);
     png
-}
-
-/// The checksum of PNG, bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(
-            crc ^ u32::from(byte),
-            |crc, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 },
-        )
-    })
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The pictures of `reference/image_goldens.py`, made by the same integer formula, and its way of hashing.
+//! The pictures of `reference/image_goldens.py`, made by the same integer formula, its way of hashing, and chunks of a PNG.
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
 use sha2::{Digest, Sha256};
@@ -51,4 +51,21 @@ pub(crate) fn digest_f32(values: &[f32]) -> String {
 /// The lines of a golden file, each cut at its spaces.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().map(|line| line.split(' ').collect())
+}
+
+/// A chunk of a PNG: length, name, data, checksum.
+pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let body = [name.as_slice(), data].concat();
+    let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+    [length.as_slice(), &body, &crc32(&body).to_be_bytes()].concat()
+}
+
+/// The checksum of PNG, bit by bit.
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(
+            crc ^ u32::from(byte),
+            |crc, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 },
+        )
+    })
 }
