@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use vlm_pipeline::Tokenizer;
 
-use crate::program::{Program, folder, path, tiny};
+use crate::program::{Program, folder, path, repository, tiny};
 
 fn describe() -> Program {
     Program::new("describe")
