@@ -12,6 +12,8 @@ fn describe(arguments: &str) -> Program {
 fn devices_that_are_not_there() {
     describe("--device gpu").fail(2, &["--device", "expected cpu, cuda, cuda:N or auto"]);
     describe("--device cuda:x").fail(2, &["--device"]);
+    // On a machine with such a GPU and a build for it this is no error.
+    describe("--device cuda:4000").fail(1, &["cuda:4000"]);
     describe("--threads 0").fail(2, &["--threads"]);
     describe("--precision q4").fail(2, &["--precision", "q8", "f32"]);
     describe("--downsample 8x").fail(2, &["--downsample", "16x", "4x"]);
