@@ -12,6 +12,7 @@ typedef unsigned short bf16;
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
 #define DEVICE static __attribute__((device)) __inline__ __attribute__((always_inline))
 #define SHARED __attribute__((shared))
+#define UNROLL _Pragma("unroll")
 
 DEVICE u32 thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 block_index() { return __nvvm_read_ptx_sreg_ctaid_x(); }

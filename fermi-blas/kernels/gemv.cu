@@ -39,7 +39,7 @@ gemv_q8(const i8* codes, const float* scales, const float* x, float* y, u64 rows
             for (u64 column = lane * 16; column < columns; column += WARP * 16) {
                 float4 x0 = *(const float4*)(x + column), x1 = *(const float4*)(x + column + 4);
                 float4 x2 = *(const float4*)(x + column + 8), x3 = *(const float4*)(x + column + 12);
-#pragma unroll
+UNROLL
                 for (u32 r = 0; r < ROWS; r++) {
                     u64 row = first + r < rows ? first + r : rows - 1;
                     int4 c = *(const int4*)(codes + row * code_stride + column);
@@ -49,7 +49,7 @@ gemv_q8(const i8* codes, const float* scales, const float* x, float* y, u64 rows
             }
         } else {
             for (u64 column = lane; column < columns; column += WARP) {
-#pragma unroll
+UNROLL
                 for (u32 r = 0; r < ROWS; r++) {
                     u64 row = first + r < rows ? first + r : rows - 1;
                     float weight = (float)codes[row * code_stride + column] * scales[row * scale_stride + column / GROUP];
@@ -57,7 +57,7 @@ gemv_q8(const i8* codes, const float* scales, const float* x, float* y, u64 rows
                 }
             }
         }
-#pragma unroll
+UNROLL
         for (u32 r = 0; r < ROWS; r++) {
             float total = warp_sum(sum[r], partial);
             if (lane == 0 && first + r < rows) y[first + r] = total;

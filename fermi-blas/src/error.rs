@@ -174,6 +174,66 @@ pub enum Error {
         /// Bytes that came.
         actual: u64,
     },
+    /// The CUDA driver is not there or does not start.
+    #[error("no usable CUDA driver: {library}: {reason}")]
+    NoDriver {
+        /// The library that was looked for.
+        library: &'static str,
+        /// What it answered.
+        reason: String,
+    },
+    /// There is no card of this number.
+    #[error("there is no CUDA device {index}: the driver sees {devices}")]
+    NoDevice {
+        /// The number that was asked for.
+        index: usize,
+        /// Cards that there are.
+        devices: usize,
+    },
+    /// The card is older than the kernels.
+    #[error("{name} has compute capability {}.{}, at least {}.{} is needed", capability.0, capability.1, oldest.0, oldest.1)]
+    TooOld {
+        /// The card's name.
+        name: String,
+        /// Its compute capability.
+        capability: (i32, i32),
+        /// The oldest that will do.
+        oldest: (i32, i32),
+    },
+    /// A CUDA library's function failed.
+    #[error("{library}: {operation} failed: {name} ({code})")]
+    Device {
+        /// The library.
+        library: &'static str,
+        /// The function, or the kernel that was started.
+        operation: &'static str,
+        /// The library's code.
+        code: i32,
+        /// The code's name.
+        name: String,
+    },
+    /// The driver does not take a kernel.
+    #[error("the kernel {kernel} of {module} cannot be loaded: {log}")]
+    Kernel {
+        /// The source that it stands in.
+        module: &'static str,
+        /// The kernel.
+        kernel: &'static str,
+        /// What the driver's compiler says.
+        log: String,
+    },
+    /// A launch outside the limits of the oldest card.
+    #[error("the kernel {kernel} was to run with {actual} {limit}, at most {most} are possible")]
+    Launch {
+        /// The kernel.
+        kernel: &'static str,
+        /// Which limit.
+        limit: &'static str,
+        /// Its value.
+        most: u32,
+        /// What was asked for.
+        actual: u32,
+    },
 }
 
 /// The crate's result.

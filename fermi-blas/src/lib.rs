@@ -4,7 +4,13 @@ mod backend;
 mod blas;
 mod checkpoint;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "emulated")]
+mod emulated;
 mod error;
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+pub mod gpu;
 mod matrix;
 mod memory_plan;
 mod observer;
@@ -22,6 +28,10 @@ pub use checkpoint::{
     TensorSpec,
 };
 pub use cpu::{Cpu, CpuBuffer, CpuBuilder, CpuSpan, Instructions, Profile, SharedRows, quantize};
+#[cfg(feature = "cuda")]
+pub use cuda::{Cuda, CudaBuilder, DeviceInfo, Driver};
+#[cfg(feature = "emulated")]
+pub use emulated::{Emulated, Emulator, Order};
 pub use error::{Error, Result};
 pub use half::bf16;
 pub use matrix::Matrix;

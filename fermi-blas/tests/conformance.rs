@@ -9,3 +9,19 @@ conformance_tests!(three_threads, Cpu::with_threads(3).unwrap());
 conformance_tests!(baseline, Cpu::builder().threads(2).instructions(Instructions::Baseline).build().unwrap());
 conformance_tests!(avx2, Cpu::builder().threads(2).instructions(Instructions::Avx2).build().unwrap());
 conformance_tests!(avx512, Cpu::builder().threads(2).instructions(Instructions::Avx512).build().unwrap());
+
+#[cfg(feature = "emulated")]
+mod emulated {
+    use fermi_blas::{Emulated, Order};
+
+    fermi_blas::conformance_tests!(forward, Emulated::emulated(Order::Forward));
+    fermi_blas::conformance_tests!(backward, Emulated::emulated(Order::Backward));
+    fermi_blas::conformance_tests!(shuffled, Emulated::emulated(Order::Shuffled));
+}
+
+#[cfg(feature = "cuda")]
+fermi_blas::conformance_tests!(
+    #[ignore = "needs an NVIDIA GPU"]
+    cuda,
+    fermi_blas::Cuda::new(0).unwrap()
+);

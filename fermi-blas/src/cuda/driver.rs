@@ -136,7 +136,8 @@ impl Runtime for Driver {
         // SAFETY: the caller vouches for the target. The driver has read pageable host memory when it returns.
         unsafe {
             if rows == 1 || target.pitch == width {
-                let status = cuMemcpyHtoDAsync_v2(target.address, source.as_ptr().cast(), source.len(), stream);
+                let status =
+                    cuMemcpyHtoDAsync_v2(target.address, source.as_ptr().cast(), source.len(), stream);
                 return driver("cuMemcpyHtoDAsync", status);
             }
             let host = (CUmemorytype::CU_MEMORYTYPE_HOST, source.as_ptr() as u64, width);

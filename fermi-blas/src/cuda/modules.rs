@@ -76,7 +76,8 @@ fn load(source: &'static Module) -> Result<Loaded> {
     let failed = |log: String| Error::Kernel { module: source.name, kernel: "all", log };
     let text = CString::new(source.ptx).map_err(|error| failed(error.to_string()))?;
     let mut log = vec![0u8; LOG];
-    let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut options =
+        [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG as *mut c_void];
     let mut module = std::ptr::null_mut();
     // SAFETY: the text ends in a zero; the options say how long the log is.

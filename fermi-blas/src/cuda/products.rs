@@ -82,14 +82,42 @@ impl Products {
         unsafe {
             if batch == 1 {
                 let status = cublasSgemm_v2(
-                    handle.0, operation(b), operation(a), rows, columns, inner, &alpha, pointer(b), lda, pointer(a),
-                    ldb, &beta, pointer(c), ldc,
+                    handle.0,
+                    operation(b),
+                    operation(a),
+                    rows,
+                    columns,
+                    inner,
+                    &alpha,
+                    pointer(b),
+                    lda,
+                    pointer(a),
+                    ldb,
+                    &beta,
+                    pointer(c),
+                    ldc,
                 );
                 return cublas("cublasSgemm", status);
             }
             let status = cublasSgemmStridedBatched(
-                handle.0, operation(b), operation(a), rows, columns, inner, &alpha, pointer(b), lda, stride(b),
-                pointer(a), ldb, stride(a), &beta, pointer(c), ldc, stride(c), int(batch)?,
+                handle.0,
+                operation(b),
+                operation(a),
+                rows,
+                columns,
+                inner,
+                &alpha,
+                pointer(b),
+                lda,
+                stride(b),
+                pointer(a),
+                ldb,
+                stride(a),
+                &beta,
+                pointer(c),
+                ldc,
+                stride(c),
+                int(batch)?,
             );
             cublas("cublasSgemmStridedBatched", status)
         }

@@ -34,8 +34,11 @@ fn name(status: CUresult) -> String {
 pub(super) fn cublas(operation: &'static str, status: cublasStatus_t) -> Result<()> {
     match status {
         cublasStatus_t::CUBLAS_STATUS_SUCCESS => Ok(()),
-        status => {
-            Err(Error::Device { library: CUBLAS, operation, code: status as i32, name: format!("{status:?}") })
-        }
+        status => Err(Error::Device {
+            library: CUBLAS,
+            operation,
+            code: status as i32,
+            name: format!("{status:?}"),
+        }),
     }
 }

@@ -7,6 +7,7 @@
 mod backend;
 mod blas;
 mod buffer;
+mod kernels;
 mod launch;
 mod module;
 mod row_ops;
@@ -16,6 +17,8 @@ use std::fmt;
 
 pub use buffer::GpuBuffer;
 pub use launch::{Argument, MOST_BLOCKS, Shape};
+#[cfg(feature = "emulated")]
+pub use module::HostKernel;
 pub use module::{Kernel, Module};
 pub use runtime::{BatchedProduct, Operand, Runtime, Strided};
 

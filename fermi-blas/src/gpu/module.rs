@@ -34,8 +34,10 @@ impl Kernel {
     }
 }
 
-/// Declares the kernels of one source: `gpu_module!(softmax: softmax, causal_softmax)` makes a module `softmax` with the
-/// constants `SOFTMAX` and `CAUSAL_SOFTMAX` would need names; they are the kernels' own names as functions.
+/// Declares the kernels of one CUDA source: a module with the text and one constant a kernel, under the kernel's own name.
+///
+/// `gpu_module!(pub(crate) rotary: "kernels/rotary.ptx" { rotary = 0 })` makes `rotary::rotary`, a [`Kernel`]; the path starts
+/// at the crate's root, the numbers count from 0.
 #[macro_export]
 macro_rules! gpu_module {
     ($visibility:vis $module:ident: $path:literal { $($kernel:ident = $index:literal),+ $(,)? }) => {
@@ -43,10 +45,12 @@ macro_rules! gpu_module {
             //! The kernels of one CUDA source.
 
             #[cfg(feature = "emulated")]
-            #[allow(clashing_extern_declarations, reason = "names of the host build")]
             mod host {
                 unsafe extern "C" {
-                    $(pub(super) fn $kernel(arguments: *const *const ::std::ffi::c_void);)+
+                    $(
+                        #[link_name = concat!("emulated_", stringify!($kernel))]
+                        pub(super) fn $kernel(arguments: *const *const ::std::ffi::c_void);
+                    )+
                 }
             }
 

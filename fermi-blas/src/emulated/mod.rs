@@ -1,0 +1,174 @@
+//! The kernels on machines without a GPU: compiled as host C++ and launched by the same arithmetic, for tests.
+//!
+//! A block's threads are fibers that meet at the barrier, and run forward, backward or shuffled: a missing barrier shows in
+//! one order if not in another. Buffers end at a page that may not be touched, so a kernel that leaves its buffer is stopped.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::gpu::{Argument, BatchedProduct, Gpu, HostKernel, Kernel, Runtime, Shape, Strided};
+use crate::{Error, MemoryUse, Result};
+
+/// A CUDA device that is emulated on the host.
+pub type Emulated = Gpu<Emulator>;
+
+unsafe extern "C" {
+    fn fermi_blas_emulate(
+        entry: HostKernel,
+        arguments: *const *const c_void,
+        blocks: u32,
+        threads: u32,
+        order: u32,
+    ) -> c_int;
+    fn fermi_blas_guarded_alloc(bytes: usize) -> *mut c_void;
+    fn fermi_blas_guarded_free(memory: *mut c_void, bytes: usize);
+}
+
+/// The order in which blocks, and a block's threads between two barriers, run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the first to the last.
+    Forward,
+    /// From the last to the first.
+    Backward,
+    /// In another order after every barrier.
+    Shuffled,
+}
+
+/// The kernels as host code.
+#[derive(Clone, Debug)]
+pub struct Emulator {
+    order: Order,
+    bytes: Arc<[AtomicUsize; 2]>,
+}
+
+impl Gpu<Emulator> {
+    /// A device whose threads run in this order.
+    pub fn emulated(order: Order) -> Self {
+        Self::over(Emulator { order, bytes: Arc::default() })
+    }
+}
+
+/// A piece of guarded host memory.
+#[derive(Debug)]
+pub struct Guarded {
+    address: u64,
+    bytes: usize,
+    account: Arc<[AtomicUsize; 2]>,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the other of the pair, with the same size.
+        unsafe { fermi_blas_guarded_free(self.address as *mut c_void, self.bytes) };
+        self.account[0].fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Copies rows between two places of the host.
+///
+/// # Safety
+/// Both places are live, and do not overlap.
+unsafe fn copy_rows(source: Strided, target: Strided, width: usize, rows: usize) {
+    for row in 0..rows {
+        let from = (source.address as usize + row * source.pitch) as *const u8;
+        let to = (target.address as usize + row * target.pitch) as *mut u8;
+        // SAFETY: handed on from the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, width) };
+    }
+}
+
+impl Runtime for Emulator {
+    type Memory = Guarded;
+    type Span = ();
+
+    fn alloc(&self, bytes: usize) -> Result<Guarded> {
+        // SAFETY: a plain call; null means that there was no memory.
+        let address = unsafe { fermi_blas_guarded_alloc(bytes) } as u64;
+        if address == 0 {
+            return Err(Error::OutOfMemory { bytes });
+        }
+        let held = self.bytes[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.bytes[1].fetch_max(held, Ordering::Relaxed);
+        Ok(Guarded { address, bytes, account: Arc::clone(&self.bytes) })
+    }
+
+    fn address(memory: &Guarded) -> u64 {
+        memory.address
+    }
+
+    unsafe fn upload(&self, source: &[u8], target: Strided, width: usize, rows: usize) -> Result<()> {
+        // SAFETY: the slice holds the rows without gaps; the caller vouches for the target.
+        unsafe { copy_rows(Strided { address: source.as_ptr() as u64, pitch: width }, target, width, rows) };
+        Ok(())
+    }
+
+    unsafe fn download(&self, source: Strided, target: &mut [u8], width: usize, rows: usize) -> Result<()> {
+        let target = Strided { address: target.as_mut_ptr() as u64, pitch: width };
+        // SAFETY: as above, the other way.
+        unsafe { copy_rows(source, target, width, rows) };
+        Ok(())
+    }
+
+    unsafe fn copy(&self, source: Strided, target: Strided, width: usize, rows: usize) -> Result<()> {
+        // SAFETY: handed on from the caller.
+        unsafe { copy_rows(source, target, width, rows) };
+        Ok(())
+    }
+
+    unsafe fn launch(&self, kernel: Kernel, shape: Shape, arguments: &[Argument]) -> Result<()> {
+        let pointers: Vec<*const c_void> =
+            arguments.iter().map(|argument| std::ptr::from_ref(argument).cast()).collect();
+        let entry = kernel.module.host[kernel.index];
+        // SAFETY: the caller vouches for the arguments.
+        let status = unsafe {
+            fermi_blas_emulate(entry, pointers.as_ptr(), shape.blocks, shape.threads, self.order as u32)
+        };
+        if status == 0 {
+            return Ok(());
+        }
+        let name = "a barrier was not met by all threads of a block".to_owned();
+        Err(Error::Device { library: "emulator", operation: kernel.name(), code: status, name })
+    }
+
+    unsafe fn gemm(&self, product: &BatchedProduct) -> Result<()> {
+        let BatchedProduct { m, k, n, batch, a, b, c, alpha, beta } = *product;
+        let strides = |operand: crate::gpu::Operand| match operand.transposed {
+            true => (1, operand.row_stride),
+            false => (operand.row_stride, 1),
+        };
+        let (a_strides, b_strides) = (strides(a), strides(b));
+        for entry in 0..batch {
+            let at = |operand: crate::gpu::Operand, index: usize| {
+                (operand.address as *mut f32).wrapping_add(entry * operand.batch_stride + index)
+            };
+            for row in 0..m {
+                for column in 0..n {
+                    // SAFETY: the caller vouches for the matrices.
+                    unsafe {
+                        let term = |i: usize| {
+                            *at(a, row * a_strides.0 + i * a_strides.1)
+                                * *at(b, i * b_strides.0 + column * b_strides.1)
+                        };
+                        let sum = alpha * (0..k).map(term).sum::<f32>();
+                        let value = at(c, row * c.row_stride + column);
+                        *value = if beta == 0.0 { sum } else { sum + beta * *value };
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let [in_use, peak] = &*self.bytes;
+        MemoryUse { in_use: in_use.load(Ordering::Relaxed), peak: peak.load(Ordering::Relaxed) }
+    }
+
+    fn span(&self, _: &'static str) {}
+}

@@ -1,0 +1,218 @@
+//! Row operations on a CUDA device.
+
+use super::blas::arguments;
+use super::kernels::{argmax, elementwise, norm, rotary, softmax};
+use super::{Argument, Gpu, Runtime, Shape};
+use crate::blas::check;
+use crate::{Activation, BatchViewMut, Result, RotaryTable, RowOps, View, ViewMut};
+
+/// Threads of a block of these kernels.
+const THREADS: u32 = 256;
+
+/// The number that `kernels/math.cuh` knows a function by.
+fn number(activation: Activation) -> u32 {
+    match activation {
+        Activation::Silu => 0,
+        Activation::Sigmoid => 1,
+        Activation::GeluTanh => 2,
+        Activation::GeluErf => 3,
+    }
+}
+
+impl<R: Runtime> RowOps for Gpu<R> {
+    fn add_in_place(&self, mut x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<()> {
+        check("add_in_place", "columns", x.columns(), y.columns())?;
+        if y.rows() != 1 {
+            check("add_in_place", "rows", x.rows(), y.rows())?;
+        }
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let y_stride = if y.rows() == 1 { 0 } else { y.row_stride() };
+        let arguments = arguments![x.address(), y.address(), rows, columns, stride, y_stride];
+        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
+        unsafe { self.launch(elementwise::add, Shape::threads(rows * columns, THREADS), &arguments) }
+    }
+
+    fn layer_norm(
+        &self,
+        x: View<'_, Self>,
+        weight: View<'_, Self>,
+        bias: View<'_, Self>,
+        eps: f32,
+        mut y: ViewMut<'_, Self>,
+    ) -> Result<()> {
+        check("layer_norm", "rows", x.rows(), y.rows())?;
+        for columns in [y.columns(), weight.columns(), bias.columns()] {
+            check("layer_norm", "columns", x.columns(), columns)?;
+        }
+        let (rows, columns) = (x.rows(), x.columns());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let (x_stride, y_stride) = (x.row_stride(), y.row_stride());
+        let (x, weight, bias, y) = (x.address(), weight.address(), bias.address(), y.address());
+        let arguments = arguments![x, weight, bias, y, rows, columns, x_stride, y_stride, eps];
+        // SAFETY: the kernel's arguments; the sizes were checked, and y is exclusive.
+        unsafe { self.launch(norm::layer_norm, Shape::blocks(rows, THREADS), &arguments) }
+    }
+
+    fn rms_norm(
+        &self,
+        x: View<'_, Self>,
+        weight: View<'_, Self>,
+        eps: f32,
+        mut y: ViewMut<'_, Self>,
+    ) -> Result<()> {
+        check("rms_norm", "rows", x.rows(), y.rows())?;
+        check("rms_norm", "columns", x.columns(), y.columns())?;
+        check("rms_norm", "weight columns", x.columns(), weight.columns())?;
+        let (rows, columns) = (x.rows(), x.columns());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let (x_stride, y_stride) = (x.row_stride(), y.row_stride());
+        let (x, weight, y) = (x.address(), weight.address(), y.address());
+        let arguments = arguments![x, weight, y, 1u64, rows, columns, 0u64, x_stride, 0u64, y_stride, eps];
+        // SAFETY: the kernel's arguments; the sizes were checked, and y is exclusive.
+        unsafe { self.launch(norm::rms_norm, Shape::blocks(rows, THREADS), &arguments) }
+    }
+
+    fn rms_norm_in_place(
+        &self,
+        mut x: BatchViewMut<'_, Self>,
+        weight: View<'_, Self>,
+        eps: f32,
+    ) -> Result<()> {
+        check("rms_norm_in_place", "weight columns", x.columns(), weight.columns())?;
+        let (batch, rows, columns) = (x.batch(), x.rows(), x.columns());
+        if batch * rows * columns == 0 {
+            return Ok(());
+        }
+        let (batch_stride, stride) = (x.batch_stride(), x.row_stride());
+        let (x, weight) = (x.address(), weight.address());
+        let arguments =
+            arguments![x, weight, x, batch, rows, columns, batch_stride, stride, batch_stride, stride, eps];
+        // SAFETY: the kernel's arguments; the sizes were checked, x is exclusive, and the kernel may work in place.
+        unsafe { self.launch(norm::rms_norm, Shape::blocks(batch * rows, THREADS), &arguments) }
+    }
+
+    fn gated_rms_norm_in_place(
+        &self,
+        mut x: ViewMut<'_, Self>,
+        z: View<'_, Self>,
+        weight: View<'_, Self>,
+        eps: f32,
+    ) -> Result<()> {
+        check("gated_rms_norm_in_place", "rows", x.rows(), z.rows())?;
+        check("gated_rms_norm_in_place", "columns", x.columns(), z.columns())?;
+        check("gated_rms_norm_in_place", "weight columns", x.columns(), weight.columns())?;
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let (z_stride, z, weight) = (z.row_stride(), z.address(), weight.address());
+        let arguments = arguments![x.address(), z, weight, rows, columns, stride, z_stride, eps];
+        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
+        unsafe { self.launch(norm::gated_rms_norm, Shape::blocks(rows, THREADS), &arguments) }
+    }
+
+    fn softmax_in_place(&self, mut x: ViewMut<'_, Self>, scale: f32) -> Result<()> {
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let arguments = arguments![x.address(), rows, columns, stride, scale];
+        // SAFETY: the kernel's arguments; x is exclusive.
+        unsafe { self.launch(softmax::softmax, Shape::blocks(rows, THREADS), &arguments) }
+    }
+
+    fn causal_softmax_in_place(
+        &self,
+        mut x: ViewMut<'_, Self>,
+        heads: usize,
+        positions: View<'_, Self, u32>,
+        scale: f32,
+    ) -> Result<()> {
+        check("causal_softmax_in_place", "rows", positions.columns() * heads, x.rows())?;
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let arguments = arguments![x.address(), positions.address(), rows, columns, stride, heads, scale];
+        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
+        unsafe { self.launch(softmax::causal_softmax, Shape::blocks(rows, THREADS), &arguments) }
+    }
+
+    fn rotary_in_place(
+        &self,
+        mut x: BatchViewMut<'_, Self>,
+        positions: View<'_, Self, u32>,
+        table: &RotaryTable<Self>,
+    ) -> Result<()> {
+        let half = table.cosines.columns();
+        check("rotary_in_place", "positions", x.rows(), positions.columns())?;
+        check("rotary_in_place", "columns", x.columns().max(2 * half), x.columns())?;
+        let (batch, rows) = (x.batch(), x.rows());
+        if batch * rows * half == 0 {
+            return Ok(());
+        }
+        let (batch_stride, stride) = (x.batch_stride(), x.row_stride());
+        let (cosines, sines) = (table.cosines.view().address(), table.sines.view().address());
+        let arguments = arguments![
+            x.address(),
+            positions.address(),
+            cosines,
+            sines,
+            batch,
+            rows,
+            half,
+            batch_stride,
+            stride
+        ];
+        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
+        unsafe { self.launch(rotary::rotary, Shape::threads(batch * rows * half, THREADS), &arguments) }
+    }
+
+    fn activate_in_place(&self, activation: Activation, mut x: ViewMut<'_, Self>) -> Result<()> {
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let arguments = arguments![x.address(), rows, columns, stride, number(activation)];
+        // SAFETY: the kernel's arguments; x is exclusive.
+        unsafe { self.launch(elementwise::activate, Shape::threads(rows * columns, THREADS), &arguments) }
+    }
+
+    fn gate_in_place(
+        &self,
+        activation: Activation,
+        mut x: ViewMut<'_, Self>,
+        gate: View<'_, Self>,
+    ) -> Result<()> {
+        check("gate_in_place", "rows", x.rows(), gate.rows())?;
+        check("gate_in_place", "columns", x.columns(), gate.columns())?;
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let (gate_stride, gates) = (gate.row_stride(), gate.address());
+        let arguments =
+            arguments![x.address(), gates, rows, columns, stride, gate_stride, number(activation)];
+        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
+        unsafe { self.launch(elementwise::gate, Shape::threads(rows * columns, THREADS), &arguments) }
+    }
+
+    fn argmax(&self, x: View<'_, Self>, mut index: ViewMut<'_, Self, u32>) -> Result<()> {
+        check("argmax", "rows", 1, index.rows())?;
+        check("argmax", "columns", x.rows(), index.columns())?;
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows == 0 {
+            return Ok(());
+        }
+        let arguments = arguments![x.address(), index.address(), rows, columns, stride];
+        // SAFETY: the kernel's arguments; the sizes were checked, and the index is exclusive.
+        unsafe { self.launch(argmax::argmax, Shape::blocks(rows, THREADS), &arguments) }
+    }
+}
