@@ -157,6 +157,9 @@ pub(crate) fn check(
 
 /// Matrix products, and weights read in the form that they are stored in.
 pub trait Blas: Backend {
+    /// Activation rows up to which [`Blas::gemv`] takes them at once; with more, a weight is better dequantized first.
+    const GEMV_ROWS: usize = 1;
+
     /// One product.
     ///
     /// # Errors
@@ -169,11 +172,11 @@ pub trait Blas: Backend {
     /// Whatever the device reports.
     fn gemm_batched(&self, product: GemmBatched<'_, Self>) -> Result<()>;
 
-    /// y = W · x for one activation row: every weight is read once, in the type that it is stored in, and multiplied by
-    /// float32 activations.
+    /// y = x · Wᵀ for one activation row, or at most [`Blas::GEMV_ROWS`]: every weight is read in the type that it is stored
+    /// in, and multiplied by float32 activations.
     ///
     /// # Shapes
-    /// W `[out, in]`, x `[1, in]`, y `[1, out]`
+    /// W `[out, in]`, x `[T, in]`, y `[T, out]`
     ///
     /// # Errors
     /// [`Error::Shape`] when the sizes do not fit together.

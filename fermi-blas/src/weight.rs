@@ -91,7 +91,7 @@ impl<B: Blas> Weight<B> {
 
     /// y = x · Wᵀ.
     ///
-    /// One row is a product with the weight as it is stored. Several rows dequantize the weight into `scratch` and call the
+    /// One row (or a few, see [`Blas::GEMV_ROWS`]) is a product with the weight as it is stored. More rows dequantize the weight into `scratch` and call the
     /// float32 product (paper, section 3.1), in pieces of as many output features as `scratch` holds.
     ///
     /// # Shapes
@@ -106,7 +106,7 @@ impl<B: Blas> Weight<B> {
         mut y: ViewMut<'_, B>,
         mut scratch: ViewMut<'_, B>,
     ) -> Result<()> {
-        if x.rows() == 1 {
+        if (1..=B::GEMV_ROWS).contains(&x.rows()) {
             let _span = device.span("gemv");
             return device.gemv(self.view(), x, y);
         }

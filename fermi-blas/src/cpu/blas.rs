@@ -4,6 +4,9 @@ use super::{dequantize, gemm, gemv};
 use crate::{Blas, Cpu, Gemm, GemmBatched, Result, View, ViewMut, WeightView};
 
 impl Blas for Cpu {
+    // Measured with 3584 x 1024 weights: ten times faster than by way of float32 for 2 rows, equal at 64.
+    const GEMV_ROWS: usize = 32;
+
     fn gemm(&self, product: Gemm<'_, Self>) -> Result<()> {
         gemm::gemm(self, product)
     }

@@ -3,6 +3,7 @@
 use half::bf16;
 
 use super::dequantize::widen;
+use super::few_rows::FewRows;
 use super::instructions::{Isa, Kernel, LANES};
 use super::lanes;
 use crate::blas::check;
@@ -51,7 +52,7 @@ impl Kernel for Rows<'_> {
 
 /// sums += value(w) · x, lane by lane.
 #[inline(always)]
-fn accumulate<I: Isa, T: Copy>(
+pub(super) fn accumulate<I: Isa, T: Copy>(
     sums: &mut [f32; LANES],
     weights: &[T; LANES],
     x: &[f32; LANES],
@@ -115,16 +116,25 @@ pub(super) fn gemv(
     x: View<'_, Cpu>,
     mut y: ViewMut<'_, Cpu>,
 ) -> Result<()> {
-    check("gemv", "x rows", 1, x.rows())?;
-    check("gemv", "y rows", 1, y.rows())?;
+    check("gemv", "rows", x.rows(), y.rows())?;
     check("gemv", "x columns", weight.columns(), x.columns())?;
     check("gemv", "y columns", weight.rows(), y.columns())?;
     weight.check("gemv")?;
-    let (x, y) = (x.row(0), y.row_mut(0));
-    let rows = (PIECE / x.len().max(1)).max(1);
-    let elements = y.len() * x.len();
-    device.for_each_chunk(y, rows, elements, |piece, y| {
-        device.run(Rows { weight, first: piece * rows, x, y });
-    });
+    let piece = (PIECE / x.columns().max(1)).max(1);
+    let elements = x.rows() * weight.rows() * x.columns();
+    if x.rows() == 1 {
+        let x = x.row(0);
+        device.for_each_chunk(y.row_mut(0), piece, elements, |index, y| {
+            device.run(Rows { weight, first: index * piece, x, y });
+        });
+    } else {
+        let y = y.share_rows();
+        device.for_each(weight.rows().div_ceil(piece), elements, |index| {
+            let first = index * piece;
+            let count = piece.min(weight.rows() - first);
+            // Every piece writes columns of its own.
+            device.run(FewRows { weight, first, count, x, y: &y });
+        });
+    }
     Ok(())
 }

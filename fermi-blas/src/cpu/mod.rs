@@ -7,6 +7,7 @@ mod backend;
 mod blas;
 mod buffer;
 mod dequantize;
+mod few_rows;
 mod gemm;
 mod gemv;
 mod instructions;

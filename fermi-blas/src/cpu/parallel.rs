@@ -55,6 +55,21 @@ impl<T: Element> SharedRows<'_, T> {
     }
 }
 
+impl<T: Element> SharedRows<'_, T> {
+    /// Writes one element of one matrix of the batch.
+    ///
+    /// # Safety
+    /// The element exists, and nobody else may reach it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, entry: usize, row: usize, column: usize, value: T) {
+        debug_assert!(entry < self.batch && row < self.rows && column < self.columns);
+        // SAFETY: the view lies inside its buffer; the caller promises the rest.
+        unsafe {
+            self.start.add(entry * self.batch_stride + row * self.row_stride + column).write(value);
+        }
+    }
+}
+
 impl<'a, T: Element> ViewMut<'a, Cpu, T> {
     /// This view's rows, to be written by several threads.
     pub fn share_rows(mut self) -> SharedRows<'a, T> {

@@ -56,7 +56,7 @@ pub(crate) fn quantize_row(values: &[f32], codes: &mut [i8], scales: &mut [f32])
     unsafe { Instructions::detect().run(QuantizeRow { values, codes, scales }) };
 }
 
-/// Rounds a weight to 8 bits, row by row: codes and scales as [`Q8`] holds them.
+/// Rounds a weight to 8 bits, row by row: codes and scales as [`crate::Q8`] holds them.
 ///
 /// # Shapes
 /// values `[rows * columns]`; codes likewise, scales `[rows * ceil(columns / 64)]`
