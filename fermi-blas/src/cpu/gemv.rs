@@ -4,13 +4,16 @@ use half::bf16;
 
 use super::dequantize::widen;
 use super::few_rows::FewRows;
-use super::instructions::{Isa, Kernel, LANES};
+use super::instructions::{Isa, Kernel, LANES, prefetch};
 use super::lanes;
 use crate::blas::check;
 use crate::{Cpu, Q8_GROUP, Result, View, ViewMut, WeightView};
 
 /// Weights that one piece of work holds: small enough to balance the threads, large enough to pay for handing it over.
 const PIECE: usize = 1 << 15;
+
+/// Bytes by which weights are asked for before they are used: the processor's own look-ahead is held up by the arithmetic.
+const AHEAD: usize = 4096;
 
 /// Values in [`LANES`] · `WIDE`: independent sums hide the latency of a multiply-add.
 const WIDE: usize = 4;
@@ -79,6 +82,7 @@ fn dot<I: Isa, T: Copy>(row: &[T], x: &[f32], value: impl Fn(T) -> f32 + Copy) -
     for (row, x) in row.iter().zip(x) {
         let parts = row.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0);
         for (sums, (weights, x)) in sums.iter_mut().zip(parts) {
+            prefetch(weights.as_ptr().wrapping_byte_add(AHEAD));
             accumulate::<I, T>(sums, weights, x, value);
         }
     }
@@ -94,6 +98,7 @@ fn dot_q8<I: Isa>(codes: &[i8], scales: &[f32], x: &[f32]) -> f32 {
     let (groups, rest) = codes.as_chunks::<Q8_GROUP>();
     let (x_groups, x_rest) = x.as_chunks::<Q8_GROUP>();
     for ((codes, x), scale) in groups.iter().zip(x_groups).zip(scales) {
+        prefetch(codes.as_ptr().wrapping_add(AHEAD));
         let mut group = [0.0; LANES];
         for (codes, x) in codes.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0) {
             accumulate::<I, i8>(&mut group, codes, x, f32::from);

@@ -69,6 +69,19 @@ fn avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Fused>()
 }
 
+/// Asks for the cache line at `address` ahead of its use. Any address will do: nothing is read.
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    // SAFETY: a prefetch of any address is harmless, and every x86-64 processor has it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Work that is compiled for every instruction set.
 ///
 /// `run` and all that it calls on the way must be `#[inline(always)]`: what is not inlined is compiled for the baseline.

@@ -23,7 +23,7 @@ mod softmax;
 
 pub use backend::{Cpu, CpuBuilder};
 pub use buffer::CpuBuffer;
-pub use instructions::{Instructions, Isa, Kernel, LANES};
+pub use instructions::{Instructions, Isa, Kernel, LANES, prefetch};
 pub use parallel::SharedRows;
 pub use profile::{CpuSpan, Profile};
 pub use quantize::quantize;
