@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p benches --bench row_ops`
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fermi_blas::{Activation, Cpu, Instructions, Matrix, RotaryTable, RowOps, synthetic};
 
 fn matrix(device: &Cpu, rows: usize, columns: usize) -> Matrix<Cpu> {
@@ -52,26 +52,22 @@ fn one_row(criterion: &mut Criterion) {
     let position = Matrix::from_slice(&device, 1, 1, &[5u32]).expect("memory");
     let logits = matrix(&device, 1, 248_094);
     let mut index = Matrix::zeros(&device, 1, 1).expect("memory");
-    device.install(|| {
-        group.bench_function("rms_norm", |bencher| {
-            bencher.iter(|| device.rms_norm(x.view(), weight.view(), 1e-6, y.view_mut()).expect("fits"));
-        });
-        group.bench_function("rotary", |bencher| {
-            bencher.iter(|| {
-                let q = q.view_mut().heads(8).expect("fits");
-                device.rotary_in_place(q, position.view(), &table).expect("fits");
-            });
-        });
-        group.bench_function("argmax", |bencher| {
-            bencher.iter(|| device.argmax(logits.view(), index.view_mut()).expect("fits"));
-        });
-        for count in [2, 4, 16] {
-            group.bench_function(BenchmarkId::new("share", count), |bencher| {
-                bencher
-                    .iter(|| device.for_each(count, usize::MAX, |index| drop(std::hint::black_box(index))));
-            });
-        }
+    let mut bench = |name: &str, work: &mut (dyn FnMut() + Send)| {
+        group.bench_function(name, |bencher| device.install(|| bencher.iter(&mut *work)));
+    };
+    bench("rms_norm", &mut || device.rms_norm(x.view(), weight.view(), 1e-6, y.view_mut()).expect("fits"));
+    bench("rotary", &mut || {
+        let q = q.view_mut().heads(8).expect("fits");
+        device.rotary_in_place(q, position.view(), &table).expect("fits");
     });
+    bench("argmax", &mut || device.argmax(logits.view(), index.view_mut()).expect("fits"));
+    for count in [2, 4, 16] {
+        bench(&format!("share {count}"), &mut || {
+            device.for_each(count, usize::MAX, |index| {
+                std::hint::black_box(index);
+            });
+        });
+    }
 }
 
 criterion_group!(benches, row_ops, one_row);
