@@ -10,6 +10,8 @@ the place of `{document}` in the question.
 
 import argparse
 import json
+import random
+import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -21,7 +23,8 @@ from transformers.models.minicpmv4_6.image_processing_pil_minicpmv4_6 import Min
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "vlm-pipeline" / "tests" / "data"
 PICTURES = DATA / "pictures"
-FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"
+FONTS = Path("/usr/share/fonts/truetype/dejavu")
+FACES = {"sans": "DejaVuSans.ttf", "serif": "DejaVuSerif.ttf", "mono": "DejaVuSansMono.ttf", "bold": "DejaVuSans-Bold.ttf"}
 STEPS = 64
 
 COLORS = {
@@ -35,15 +38,11 @@ SHAPES = {
     "star": [(0, -1), (0.23, -0.31), (0.95, -0.31), (0.37, 0.12), (0.59, 0.81), (0, 0.38), (-0.59, 0.81), (-0.37, 0.12), (-0.95, -0.31), (-0.23, -0.31)],
 }  # fmt: skip
 
-FILLER = [
-    "The old bird sleeps near the river.",
-    "A small robot sees the quiet garden.",
-    "The wind plays over the bridge.",
-    "Warm leaves fall on the town every morning.",
-    "My friends live at the long green market.",
-    "One day the music was very good.",
-    "The black clock is from the old city.",
-]
+sys.path.insert(0, str(ROOT / "reference" / "tiny"))
+import data as tiny_data  # noqa: E402
+
+RNG = random.Random(4)
+FILLER = [tiny_data.sentence(RNG) for _ in range(61)]
 
 
 def shape(name: str, color: str, size=(448, 448), ground=(235, 235, 235), radius=110, at=None) -> Image.Image:
@@ -59,9 +58,9 @@ def shape(name: str, color: str, size=(448, 448), ground=(235, 235, 235), radius
     return picture
 
 
-def words(text: str, size=(448, 448), ground=(255, 255, 255), color="black", em=88) -> Image.Image:
+def words(text: str, size=(448, 448), ground=(255, 255, 255), color="black", em=88, face="mono") -> Image.Image:
     picture = Image.new("RGB", size, ground)
-    font = ImageFont.truetype(FONT, em)
+    font = ImageFont.truetype(FONTS / FACES[face], em)
     ImageDraw.Draw(picture).text((size[0] // 2, size[1] // 2), text, fill=COLORS[color], font=font, anchor="mm")
     return picture
 
@@ -74,19 +73,19 @@ DRAWN = {
     "white_circle_dark": lambda: shape("circle", "white", ground=(40, 60, 90), radius=60),
     "blue_square_wide": lambda: shape("square", "blue", size=(640, 300), radius=90),
     "green_triangle_tall": lambda: shape("triangle", "green", size=(260, 600), radius=90),
-    "word_hello": lambda: words("HELLO"),
+    "word_hello": lambda: words("HELLO", face="sans"),
     "word_river": lambda: words("RIVER", ground=(30, 60, 220), color="white"),
-    "word_moon": lambda: words("MOON", em=120),
-    "word_tiger": lambda: words("TIGER", size=(600, 330), color="red"),
+    "word_moon": lambda: words("MOON", em=120, face="serif"),
+    "word_tiger": lambda: words("TIGER", size=(600, 330), color="red", face="bold"),
     "digits_42": lambda: words("42", em=150),
-    "digits_807": lambda: words("807", ground=(245, 215, 30)),
+    "digits_807": lambda: words("807", face="serif", ground=(245, 215, 30)),
     "digits_31459": lambda: words("31459", color="blue"),
     "letters_qxz": lambda: words("QXZ", em=110, color="purple"),
     "letters_bk": lambda: words("BKRT", em=100, color="green"),
-    "sliced_word": lambda: words("BRIDGE", size=(800, 600), em=140),
+    "sliced_word": lambda: words("BRIDGE", face="serif", size=(800, 600), em=140),
     "sliced_digits": lambda: words("9025", size=(1084, 820), em=240, color="red"),
     "sliced_circle": lambda: shape("circle", "orange", size=(820, 1084), radius=260),
-    "sliced_strip": lambda: words("STAR", size=(1200, 300), em=150),
+    "sliced_strip": lambda: words("STAR", face="sans", size=(1200, 300), em=150),
     "sliced_star": lambda: shape("star", "purple", size=(900, 896), radius=240),
 }  # fmt: skip
 
@@ -154,13 +153,13 @@ def cases() -> dict[str, dict]:
     found["spanish greeting"] = ask("Hola")
     found["greeting"] = ask("Hello")
     found["story"] = ask("Tell me a story.")
-    found["needle 0.4k"] = needle(40, 10, "tiger-7")
-    found["needle 2.3k"] = needle(SENTENCES[0], 101, "falcon-3")
-    found["needle 10k"] = needle(SENTENCES[1], 333, "tiger-9")
+    found["needle 0.4k"] = needle(30, 10, "tiger-71")
+    found["needle 2.3k"] = needle(SENTENCES[0], 127, "falcon-482")
+    found["needle 10k"] = needle(SENTENCES[1], 558, "silver-maple-29")
     return found
 
 
-SENTENCES = (210, 915)
+SENTENCES = (212, 930)
 
 
 def document(sentences: int, at: int, needle: str) -> str:

@@ -23,6 +23,24 @@ pub fn print_json(value: &Value) -> Result<()> {
     print(value)
 }
 
+/// Writes rows of cells, the first row over a line, each column as wide as its widest cell.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn print_table<const N: usize>(rows: &[[String; N]]) -> Result<()> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; N] = std::array::from_fn(width);
+    for (at, row) in rows.iter().enumerate() {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        print(cells.join("  ").trim_end())?;
+        if at == 0 {
+            print("-".repeat(widths.iter().sum::<usize>() + 2 * N.saturating_sub(1)))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes an answer piece by piece as it is generated, its thoughts to stderr, and a line break after each.
 ///
 /// # Errors

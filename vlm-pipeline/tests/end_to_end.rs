@@ -65,7 +65,7 @@ fn chat_gives_the_same_answers_over_its_turns() {
         pieces.concat()
     };
     assert_eq!(ask(&[image("red_circle")], "What is in the image?"), "a red circle");
-    assert_eq!(ask(&[image("green_square")], "What is in the image?"), "a green square");
+    assert_eq!(ask(&[image("green_square")], "What is in the second image?"), "a green square");
     assert_eq!(ask(&[], "What is the capital of Peru?"), "Lima");
     assert_eq!(chat.messages().len(), 6);
 }

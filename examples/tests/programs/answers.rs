@@ -57,7 +57,7 @@ fn an_output_that_is_closed_early_is_no_error() {
 fn chat_answers_from_a_pipe_and_remembers_pictures() {
     let (hello, circle) = (tiny("sample_hello.png"), tiny("sample_red_circle.png"));
     let input = format!(
-        "/image {}\nWhat does the text say?\n\n/image {}\nWhat is in the image?\n/reset\nWhat is 3 + 4?\n/quit\nWhat is 3 + 4?\n",
+        "/image {}\nWhat does the text say?\n\n/image {}\nWhat is in the second image?\n/reset\nWhat is 3 + 4?\n/quit\nWhat is 3 + 4?\n",
         hello.display(),
         circle.display()
     );

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod battery;
 mod checkpoints;
 mod errors;
 mod program;

@@ -96,7 +96,7 @@ fn trace_writes_every_stage_by_the_reference_s_names() {
         |name: &str, shape: &[usize]| expected.insert(name.to_owned(), (Dtype::F32, shape.to_vec()));
     stage("pixel_values", &[3, 14, 14 * patches]);
     stage("embeddings", &[patches, width]);
-    for layer in 0..6 {
+    for layer in 0..8 {
         let rows = if layer <= 2 { patches } else { patches / 4 };
         stage(&format!("encoder.layers.{layer}"), &[rows, width]);
     }
