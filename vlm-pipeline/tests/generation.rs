@@ -43,7 +43,7 @@ fn ids(count: usize) -> Vec<u32> {
 }
 
 #[test]
-fn case_d3_a_prompt_again_gives_the_same() {
+fn d3_a_prompt_again_gives_the_same() {
     for keep_prefix in [true, false] {
         let mut pipeline = load(Options { keep_prefix, ..small() });
         let mut session = pipeline.session();
@@ -85,7 +85,7 @@ fn a_longer_prompt_goes_on_from_what_is_kept_to_the_same_bits() {
 }
 
 #[test]
-fn case_d5_pictures_are_part_of_what_is_kept() {
+fn d5_pictures_are_part_of_what_is_kept() {
     let mut pipeline = load(small());
     let red = pipeline.encode(&picture("red_circle")).unwrap();
     let blue = pipeline.encode(&picture("blue_triangle")).unwrap();
@@ -110,7 +110,7 @@ fn case_d5_pictures_are_part_of_what_is_kept() {
 }
 
 #[test]
-fn case_x6_a_prompt_beyond_the_context_names_both_lengths() {
+fn x6_a_prompt_beyond_the_context_names_both_lengths() {
     let mut pipeline = load(small());
     let mut session = pipeline.session();
     let result = pipeline.generate(&mut session, &ids(300), &[], &greedy(1)).map(|_| ());
@@ -127,7 +127,7 @@ fn case_x6_a_prompt_beyond_the_context_names_both_lengths() {
 }
 
 #[test]
-fn case_x6_no_picture_is_cut_to_fit() {
+fn x6_no_picture_is_cut_to_fit() {
     let mut pipeline = load(small());
     let mut chat = pipeline.chat();
     let result = chat.ask(&[picture("sliced_word")], "What does the text say?").map(|_| ());
@@ -140,7 +140,7 @@ fn case_x6_no_picture_is_cut_to_fit() {
 }
 
 #[test]
-fn case_a8_embeddings_are_those_of_each_image_alone() {
+fn a8_embeddings_are_those_of_each_image_alone() {
     let mut pipeline = load(small());
     let device = pipeline.device().clone();
     let plain = |rgb: [u8; 3], width, height| {
@@ -161,7 +161,7 @@ fn case_a8_embeddings_are_those_of_each_image_alone() {
 }
 
 #[test]
-fn case_x3_prompt_and_tower_share_one_mode() {
+fn x3_prompt_and_tower_share_one_mode() {
     let image = picture("red_circle");
     for (mode, pads) in [(None, 64), (Some(DownsampleMode::X16), 64), (Some(DownsampleMode::X4), 256)] {
         let mut pipeline = load(Options { downsample_mode: mode, context_length: 1_024, ..small() });
@@ -176,7 +176,7 @@ fn case_x3_prompt_and_tower_share_one_mode() {
 }
 
 #[test]
-fn case_x4_a_stop_token_ends_with_reason_stop() {
+fn x4_a_stop_token_ends_with_reason_stop() {
     let mut pipeline = load(small());
     assert_eq!(pipeline.stop_ids().iter().collect::<Vec<_>>(), [755, 757]);
     let ids = pipeline
@@ -194,7 +194,7 @@ fn case_x4_a_stop_token_ends_with_reason_stop() {
 }
 
 #[test]
-fn case_e5_cancelling_ends_within_a_step_or_a_chunk() {
+fn e5_cancelling_ends_within_a_step_or_a_chunk() {
     let mut pipeline = load(small());
     let mut session = pipeline.session();
     let cancel = Cancel::new();

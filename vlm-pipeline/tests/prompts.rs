@@ -82,7 +82,7 @@ fn pads_and_numbers(prompt: &Prompt, builder: &PromptBuilder) -> Vec<(usize, Str
 }
 
 #[test]
-fn case_a8_neighbouring_images_stay_in_order() {
+fn a8_neighbouring_images_stay_in_order() {
     let builder = builder("tiny", true);
     let image = || Part::Image(ImageSource::Supplied);
     let text = |text: &str| Part::Text(text.to_owned());
@@ -95,7 +95,7 @@ fn case_a8_neighbouring_images_stay_in_order() {
 }
 
 #[test]
-fn case_a2_line_breaks_stand_between_slice_rows_only() {
+fn a2_line_breaks_stand_between_slice_rows_only() {
     let builder = builder("tiny", true);
     let request = Request::new(vec![Message::user(1, "?")]);
     let tokenizer = builder.tokenizer();
@@ -109,7 +109,7 @@ fn case_a2_line_breaks_stand_between_slice_rows_only() {
 }
 
 #[test]
-fn case_x13_parts_stay_in_the_order_sent() {
+fn x13_parts_stay_in_the_order_sent() {
     let builder = builder("qwen", true);
     let request = Request::from_json(
         r#"{"messages":[{"role":"user","content":[{"type":"text","text":"first"},{"type":"image_url","image_url":{"url":"a.png"}},
@@ -197,7 +197,7 @@ fn messages_read_as_clients_send_them_and_write_back_the_same() {
 }
 
 #[test]
-fn case_x5_the_prompts_end_tells_how_the_answer_begins() {
+fn x5_the_prompts_end_tells_how_the_answer_begins() {
     let request = Request::new(vec![Message::user(0, "Is <think> a tag?")]);
     let start = |template: &str, thinking| {
         let options = RenderOptions { add_generation_prompt: true, thinking };

@@ -18,14 +18,14 @@ fn pair(reasoning: &str, content: &str) -> (String, String) {
 }
 
 #[test]
-fn case_x5_thinking_cut_before_the_close_tag_is_all_reasoning() {
+fn x5_thinking_cut_before_the_close_tag_is_all_reasoning() {
     assert_eq!(split(ReasoningStart::Open, &["I am", " not done"]), pair("I am not done", ""));
     assert_eq!(split(ReasoningStart::Open, &["I am not done\n</thi"]), pair("I am not done\n</thi", ""));
     assert_eq!(split(ReasoningStart::Open, &[]), pair("", ""));
 }
 
 #[test]
-fn case_x5_thinking_off_is_all_content() {
+fn x5_thinking_off_is_all_content() {
     let text = "\n\nPlain <think>tags</think> stay";
     assert_eq!(split(ReasoningStart::Off, &[text]), pair("", text));
 }

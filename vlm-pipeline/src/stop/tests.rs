@@ -26,7 +26,7 @@ fn ids(dir: &Path) -> Result<Vec<u32>> {
 }
 
 #[test]
-fn case_x4_stop_ids_are_the_union() {
+fn x4_stop_ids_are_the_union() {
     assert_eq!(ids(tiny()).unwrap(), [755, 757]);
     let dir = folder(
         "union",

@@ -21,7 +21,7 @@ fn deltas(stream: &mut TextStream, ids: &[u32]) -> Vec<String> {
 }
 
 #[test]
-fn case_e2_a_character_over_two_tokens() {
+fn e2_a_character_over_two_tokens() {
     let mut stream = tiny().stream();
     let pieces = [&[0xf0, 0x9f][..], &[0x98, 0x8a], &[0x21]].map(|bytes| stream.push_bytes(bytes));
     assert_eq!(pieces, ["", "\u{1f60a}", "!"]);
@@ -29,7 +29,7 @@ fn case_e2_a_character_over_two_tokens() {
 }
 
 #[test]
-fn case_e2_the_same_from_token_ids() {
+fn e2_the_same_from_token_ids() {
     let tokenizer = tiny();
     let ids = [0xf0, 0x9f, 0x98, 0x8a, 0x21].map(|byte| byte_id(&tokenizer, byte));
     assert_eq!(deltas(&mut tokenizer.stream(), &ids), ["", "", "", "\u{1f60a}", "!"]);
@@ -37,7 +37,7 @@ fn case_e2_the_same_from_token_ids() {
 }
 
 #[test]
-fn case_e2_a_cut_in_a_character_shows_no_replacement() {
+fn e2_a_cut_in_a_character_shows_no_replacement() {
     let tokenizer = tiny();
     for length in 1..4 {
         let ids: Vec<u32> =
@@ -50,7 +50,7 @@ fn case_e2_a_cut_in_a_character_shows_no_replacement() {
 }
 
 #[test]
-fn case_e2_a_lone_ff_shows_one_replacement() {
+fn e2_a_lone_ff_shows_one_replacement() {
     let tokenizer = tiny();
     let ff = byte_id(&tokenizer, 0xff);
     let mut stream = tokenizer.stream();
