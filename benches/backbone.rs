@@ -77,10 +77,10 @@ fn load(device: &Cpu, config: &Config, options: Options) -> Backbone {
     let checkpoint = Checkpoint::open(folder).expect("the checkpoint is there");
     let model = Backbone::load(device, &checkpoint, config, options).expect("the backbone fits");
     let seconds = start.elapsed().as_secs_f64();
-    println!("loaded in {seconds:.1} s; {plan:?}");
+    eprintln!("loaded in {seconds:.1} s; {plan:?}");
     if let Some((peak, now)) = memory("VmHWM").zip(memory("VmRSS")) {
         let ratio = peak as f64 / now as f64;
-        println!("peak {:.3} GB, resident {:.3} GB: {ratio:.2} times", peak as f64 / 1e9, now as f64 / 1e9);
+        eprintln!("peak {:.3} GB, resident {:.3} GB: {ratio:.2} times", peak as f64 / 1e9, now as f64 / 1e9);
     }
     model
 }
@@ -93,8 +93,8 @@ fn profile(device: &Cpu, what: &str, passes: u32, mut pass: impl FnMut()) {
     let seconds = start.elapsed().as_secs_f64();
     let busy = processor_seconds().zip(processor).map_or(f64::NAN, |(end, start)| end - start);
     device.set_profiling(false);
-    println!("{what}: {:.1} ms, {:.1} ms of processor time, over {passes} passes", 1e3 * seconds, 1e3 * busy);
-    println!("{}", device.profile());
+    eprintln!("{what}: {:.1} ms, {:.1} ms of processor time, over {passes} passes", 1e3 * seconds, 1e3 * busy);
+    eprintln!("{}", device.profile());
 }
 
 fn backbone(criterion: &mut Criterion) {
