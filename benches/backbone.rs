@@ -93,7 +93,11 @@ fn profile(device: &Cpu, what: &str, passes: u32, mut pass: impl FnMut()) {
     let seconds = start.elapsed().as_secs_f64();
     let busy = processor_seconds().zip(processor).map_or(f64::NAN, |(end, start)| end - start);
     device.set_profiling(false);
-    eprintln!("{what}: {:.1} ms, {:.1} ms of processor time, over {passes} passes", 1e3 * seconds, 1e3 * busy);
+    eprintln!(
+        "{what}: {:.1} ms, {:.1} ms of processor time, over {passes} passes",
+        1e3 * seconds,
+        1e3 * busy
+    );
     eprintln!("{}", device.profile());
 }
 
