@@ -48,12 +48,17 @@ fn polynomial<I: Isa, const N: usize>(coefficients: [f32; N], x: f32) -> f32 {
     sum
 }
 
-/// exp(x): 0 and infinity where the result leaves float32; NaN stays NaN.
+/// Below this e^x is no normal float32.
+const LEAST: f32 = -87.336_54;
+
+/// exp(x): 0 where the result is no normal float32 (denormal arithmetic takes a hundred times as long), infinity above its
+/// range; NaN stays NaN.
 #[inline(always)]
 pub fn exp<I: Isa>(x: f32) -> f32 {
     // Comparisons that are false for NaN hand it on.
+    let tiny = x < LEAST;
     let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -105.0 { -105.0 } else { x };
+    let x = if tiny { LEAST } else { x };
     let shifted = I::mul_add(x, LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = I::mul_add(n, -LN_2[1], I::mul_add(n, -LN_2[0], x));
@@ -62,7 +67,8 @@ pub fn exp<I: Isa>(x: f32) -> f32 {
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()).cast_signed();
     let half = n >> 1;
     let scale = |n: i32| f32::from_bits((n.wrapping_add(127) << 23).cast_unsigned());
-    power * scale(half) * scale(n.wrapping_sub(half))
+    let result = power * scale(half) * scale(n.wrapping_sub(half));
+    if tiny { 0.0 } else { result }
 }
 
 /// The error function; NaN stays NaN.
