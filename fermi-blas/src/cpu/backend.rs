@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::awake::keep_awake;
 use super::buffer::{Account, CpuBuffer};
 use super::instructions::{Instructions, Kernel};
 use super::profile::{Clock, CpuSpan, Profile};
@@ -162,7 +163,7 @@ impl Backend for Cpu {
     }
 
     fn run_pass<R: Send>(&self, pass: impl FnOnce() -> R + Send) -> R {
-        self.install(pass)
+        self.install(|| keep_awake(pass))
     }
 
     fn memory(&self) -> MemoryUse {

@@ -15,6 +15,9 @@ const PIECE: usize = 1 << 15;
 /// Bytes by which weights are asked for before they are used: the processor's own look-ahead is held up by the arithmetic.
 const AHEAD: usize = 4096;
 
+/// The same for scales: they mostly lie in small pages, at whose ends the processor's look-ahead stops.
+const SCALES_AHEAD: usize = 1024;
+
 /// Values in [`LANES`] · `WIDE`: independent sums hide the latency of a multiply-add.
 const WIDE: usize = 4;
 
@@ -99,6 +102,7 @@ fn dot_q8<I: Isa>(codes: &[i8], scales: &[f32], x: &[f32]) -> f32 {
     let (x_groups, x_rest) = x.as_chunks::<Q8_GROUP>();
     for ((codes, x), scale) in groups.iter().zip(x_groups).zip(scales) {
         prefetch(codes.as_ptr().wrapping_add(AHEAD));
+        prefetch(std::ptr::from_ref(scale).wrapping_byte_add(SCALES_AHEAD));
         let mut group = [0.0; LANES];
         for (codes, x) in codes.as_chunks::<LANES>().0.iter().zip(x.as_chunks::<LANES>().0) {
             accumulate::<I, i8>(&mut group, codes, x, f32::from);

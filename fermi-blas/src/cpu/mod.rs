@@ -3,6 +3,7 @@
 mod activation;
 mod add;
 mod argmax;
+mod awake;
 mod backend;
 mod blas;
 mod buffer;
