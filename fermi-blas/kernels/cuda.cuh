@@ -21,6 +21,9 @@ DEVICE u32 grid_size() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 
 // Every thread of the block waits here for the others.
 DEVICE void barrier() { __syncthreads(); }
+
+// Four of the bytes of b and a (a's are 0 to 3), chosen by the selector's low nibbles, the lowest first.
+DEVICE u32 permute(u32 a, u32 b, u32 selector) { return __nvvm_prmt(a, b, selector); }
 #endif
 
 // Work items of a grid that is too small for all of them: block b takes b, b + blocks, b + 2 blocks, ...

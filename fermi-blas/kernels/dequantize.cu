@@ -1,7 +1,5 @@
 // Weights as float32: the first half of a prefill's projection (paper, section 3.1).
-#include "math.cuh"
-
-#define GROUP 64
+#include "codes.cuh"
 
 // values[r][c] = codes[r][c] * scales[r][c / 64]. A thread takes four neighbours where the row allows it.
 KERNEL(256)
@@ -16,12 +14,11 @@ dequantize_q8(const i8* codes, const float* scales, float* values, u64 rows, u64
         float* value = values + row * value_stride + column;
         float scale = scales[row * scale_stride + column / GROUP];
         if (wide) {
-            u32 four = *(const u32*)code;
-            float4 result;
-            result.x = (float)(i8)four * scale;
-            result.y = (float)(i8)(four >> 8) * scale;
-            result.z = (float)(i8)(four >> 16) * scale;
-            result.w = (float)(i8)(four >> 24) * scale;
+            float4 result = four_codes(*(const u32*)code);
+            result.x *= scale;
+            result.y *= scale;
+            result.z *= scale;
+            result.w *= scale;
             *(float4*)value = result;
         } else {
             for (u64 i = 0; i < 4 && column + i < columns; i++) value[i] = (float)code[i] * scale;

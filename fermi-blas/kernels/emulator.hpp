@@ -39,3 +39,10 @@ DEVICE u32 block_index() { return emulator::place.block; }
 DEVICE u32 block_size() { return emulator::place.threads; }
 DEVICE u32 grid_size() { return emulator::place.blocks; }
 DEVICE void barrier() { emulator::wait(); }
+
+DEVICE u32 permute(u32 a, u32 b, u32 selector) {
+    u64 bytes = (u64)b << 32 | a;
+    u32 result = 0;
+    for (u32 i = 0; i < 4; i++) result |= (u32)(bytes >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return result;
+}

@@ -1,7 +1,5 @@
 // Rows of a table by index: values[i] = table[indices[i]].
-#include "math.cuh"
-
-#define GROUP 64
+#include "codes.cuh"
 
 KERNEL(256)
 gather_f32(const float* table, const u32* indices, float* values, u64 count, u64 columns, u64 table_stride,

@@ -1,117 +1,132 @@
-// y = W x for one activation row: decode's products. Each weight is read once, in the type that it is stored in.
-#include "math.cuh"
+// y = W x for one activation row or a few: decode's products. Each weight is read in the type that it is stored in.
+#include "gemv.cuh"
 
-#define GROUP 64
-#define ROWS 4       // rows of a warp: x is read once for all of them
-#define WARPS 8      // warps of a block
-#define WARP 32
+struct Q8Weights {
+    const i8* codes;
+    const float* scales;
+    u64 code_stride, scale_stride;
 
-// Adds up each warp's lanes: lane 0 has the sum.
-DEVICE float warp_sum(float value, float* partial) {
-    u32 lane = thread_index() % WARP;
-    barrier();
-    partial[thread_index()] = value;
-    barrier();
-    for (u32 step = WARP / 2; step > 0; step /= 2) {
-        if (lane < step) partial[thread_index()] += partial[thread_index() + step];
-        barrier();
+    enum { STEP = 16 };
+    struct Piece {
+        int4 codes;
+        float scale;
+    };
+
+    DEVICE bool wide(const Q8Weights& w, u64 columns) {
+        return columns % STEP == 0 && w.code_stride % STEP == 0 && (u64)w.codes % 16 == 0;
     }
-    return partial[thread_index()];
+
+    DEVICE Piece load(const Q8Weights& w, u32 row, u32 column) {
+        Piece piece;
+        piece.codes = *(const int4*)(w.codes + row * w.code_stride + column);
+        piece.scale = w.scales[row * w.scale_stride + column / GROUP];
+        return piece;
+    }
+
+    DEVICE float add(const Piece& piece, const float4* x, float sum) {
+        float left = dot(four_codes(piece.codes.x), x[0], dot(four_codes(piece.codes.y), x[1], 0.0f));
+        float right = dot(four_codes(piece.codes.z), x[2], dot(four_codes(piece.codes.w), x[3], 0.0f));
+        return fused(piece.scale, left + right, sum);
+    }
+
+    DEVICE float at(const Q8Weights& w, u32 row, u32 column) {
+        return (float)w.codes[row * w.code_stride + column] * w.scales[row * w.scale_stride + column / GROUP];
+    }
+};
+
+struct FloatWeights {
+    const float* values;
+    u64 stride;
+
+    enum { STEP = 4 };
+    struct Piece {
+        float4 values;
+    };
+
+    DEVICE bool wide(const FloatWeights& w, u64 columns) {
+        return columns % STEP == 0 && w.stride % STEP == 0 && (u64)w.values % 16 == 0;
+    }
+
+    DEVICE Piece load(const FloatWeights& w, u32 row, u32 column) {
+        Piece piece;
+        piece.values = *(const float4*)(w.values + row * w.stride + column);
+        return piece;
+    }
+
+    DEVICE float add(const Piece& piece, const float4* x, float sum) { return dot(piece.values, x[0], sum); }
+
+    DEVICE float at(const FloatWeights& w, u32 row, u32 column) { return w.values[row * w.stride + column]; }
+};
+
+struct Bf16Weights {
+    const bf16* values;
+    u64 stride;
+
+    enum { STEP = 8 };
+    struct Piece {
+        int4 values;
+    };
+
+    DEVICE bool wide(const Bf16Weights& w, u64 columns) {
+        return columns % STEP == 0 && w.stride % STEP == 0 && (u64)w.values % 16 == 0;
+    }
+
+    DEVICE Piece load(const Bf16Weights& w, u32 row, u32 column) {
+        Piece piece;
+        piece.values = *(const int4*)(w.values + row * w.stride + column);
+        return piece;
+    }
+
+    DEVICE float pair(u32 two, float low, float high, float sum) {
+        return fused(from_bits(two << 16), low, fused(from_bits(two & 0xffff0000u), high, sum));
+    }
+
+    DEVICE float add(const Piece& piece, const float4* x, float sum) {
+        sum = pair(piece.values.x, x[0].x, x[0].y, sum);
+        sum = pair(piece.values.y, x[0].z, x[0].w, sum);
+        sum = pair(piece.values.z, x[1].x, x[1].y, sum);
+        return pair(piece.values.w, x[1].z, x[1].w, sum);
+    }
+
+    DEVICE float at(const Bf16Weights& w, u32 row, u32 column) { return bf16_value(w.values[row * w.stride + column]); }
+};
+
+template <u32 ROWS, class Weights>
+DEVICE void gemv(Weights w, const float* x, float* y, u64 rows, u64 columns, u64 tokens, u64 x_stride, u64 y_stride,
+                 u32 lanes, float* partial) {
+    bool wide = Weights::wide(w, columns) && x_stride % 4 == 0 && (u64)x % 16 == 0;
+    gemv_rows<ROWS>(w, wide, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }
 
-DEVICE float dot_four(u32 codes, float4 x) {
-    return fused((float)(i8)codes, x.x,
-                 fused((float)(i8)(codes >> 8), x.y,
-                       fused((float)(i8)(codes >> 16), x.z, (float)(i8)(codes >> 24) * x.w)));
+// One row a group: fills the card where rows are few.
+KERNEL(256)
+gemv_q8_few(const i8* codes, const float* scales, const float* x, float* y, u64 rows, u64 columns, u64 code_stride,
+            u64 scale_stride, u64 tokens, u64 x_stride, u64 y_stride, u32 lanes) {
+    SHARED float partial[GEMV_PARTIAL(1)] __attribute__((aligned(16)));
+    Q8Weights w = {codes, scales, code_stride, scale_stride};
+    gemv<1>(w, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }
 
-// 8-bit weights. A lane takes 16 codes of a row by one load; the four rows of a warp share the 16 activations.
 KERNEL(256)
 gemv_q8(const i8* codes, const float* scales, const float* x, float* y, u64 rows, u64 columns, u64 code_stride,
-        u64 scale_stride) {
-    SHARED float partial[WARPS * WARP];
-    u32 warp = thread_index() / WARP, lane = thread_index() % WARP;
-    bool wide = columns % 16 == 0 && code_stride % 16 == 0 && (u64)codes % 16 == 0 && (u64)x % 16 == 0;
-    FOR_EACH_BLOCK_ITEM(item, (rows + ROWS * WARPS - 1) / (ROWS * WARPS)) {
-        u64 first = (item * WARPS + warp) * ROWS;
-        float sum[ROWS] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (wide) {
-            for (u64 column = lane * 16; column < columns; column += WARP * 16) {
-                float4 x0 = *(const float4*)(x + column), x1 = *(const float4*)(x + column + 4);
-                float4 x2 = *(const float4*)(x + column + 8), x3 = *(const float4*)(x + column + 12);
-UNROLL
-                for (u32 r = 0; r < ROWS; r++) {
-                    u64 row = first + r < rows ? first + r : rows - 1;
-                    int4 c = *(const int4*)(codes + row * code_stride + column);
-                    float part = dot_four(c.x, x0) + dot_four(c.y, x1) + (dot_four(c.z, x2) + dot_four(c.w, x3));
-                    sum[r] = fused(scales[row * scale_stride + column / GROUP], part, sum[r]);
-                }
-            }
-        } else {
-            for (u64 column = lane; column < columns; column += WARP) {
-UNROLL
-                for (u32 r = 0; r < ROWS; r++) {
-                    u64 row = first + r < rows ? first + r : rows - 1;
-                    float weight = (float)codes[row * code_stride + column] * scales[row * scale_stride + column / GROUP];
-                    sum[r] = fused(weight, x[column], sum[r]);
-                }
-            }
-        }
-UNROLL
-        for (u32 r = 0; r < ROWS; r++) {
-            float total = warp_sum(sum[r], partial);
-            if (lane == 0 && first + r < rows) y[first + r] = total;
-        }
-    }
+        u64 scale_stride, u64 tokens, u64 x_stride, u64 y_stride, u32 lanes) {
+    SHARED float partial[GEMV_PARTIAL(4)] __attribute__((aligned(16)));
+    Q8Weights w = {codes, scales, code_stride, scale_stride};
+    gemv<4>(w, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }
 
-// float32 weights; a warp a row.
 KERNEL(256)
-gemv_f32(const float* weights, const float* x, float* y, u64 rows, u64 columns, u64 stride) {
-    SHARED float partial[WARPS * WARP];
-    u32 warp = thread_index() / WARP, lane = thread_index() % WARP;
-    bool wide = columns % 4 == 0 && stride % 4 == 0 && (u64)weights % 16 == 0 && (u64)x % 16 == 0;
-    FOR_EACH_BLOCK_ITEM(item, (rows + WARPS - 1) / WARPS) {
-        u64 row = item * WARPS + warp;
-        const float* weight = weights + (row < rows ? row : rows - 1) * stride;
-        float sum = 0.0f;
-        if (wide) {
-            for (u64 column = lane * 4; column < columns; column += WARP * 4) {
-                float4 w = *(const float4*)(weight + column), v = *(const float4*)(x + column);
-                sum = fused(w.x, v.x, fused(w.y, v.y, fused(w.z, v.z, fused(w.w, v.w, sum))));
-            }
-        } else {
-            for (u64 column = lane; column < columns; column += WARP) sum = fused(weight[column], x[column], sum);
-        }
-        float total = warp_sum(sum, partial);
-        if (lane == 0 && row < rows) y[row] = total;
-    }
+gemv_f32(const float* values, const float* x, float* y, u64 rows, u64 columns, u64 stride, u64 tokens, u64 x_stride,
+         u64 y_stride, u32 lanes) {
+    SHARED float partial[GEMV_PARTIAL(2)] __attribute__((aligned(16)));
+    FloatWeights w = {values, stride};
+    gemv<2>(w, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }
 
-// bfloat16 weights; a warp a row.
 KERNEL(256)
-gemv_bf16(const bf16* weights, const float* x, float* y, u64 rows, u64 columns, u64 stride) {
-    SHARED float partial[WARPS * WARP];
-    u32 warp = thread_index() / WARP, lane = thread_index() % WARP;
-    bool wide = columns % 8 == 0 && stride % 8 == 0 && (u64)weights % 16 == 0 && (u64)x % 16 == 0;
-    FOR_EACH_BLOCK_ITEM(item, (rows + WARPS - 1) / WARPS) {
-        u64 row = item * WARPS + warp;
-        const bf16* weight = weights + (row < rows ? row : rows - 1) * stride;
-        float sum = 0.0f;
-        if (wide) {
-            for (u64 column = lane * 8; column < columns; column += WARP * 8) {
-                int4 w = *(const int4*)(weight + column);
-                float4 x0 = *(const float4*)(x + column), x1 = *(const float4*)(x + column + 4);
-                sum = fused(from_bits((u32)w.x << 16), x0.x, fused(from_bits((u32)w.x & 0xffff0000u), x0.y, sum));
-                sum = fused(from_bits((u32)w.y << 16), x0.z, fused(from_bits((u32)w.y & 0xffff0000u), x0.w, sum));
-                sum = fused(from_bits((u32)w.z << 16), x1.x, fused(from_bits((u32)w.z & 0xffff0000u), x1.y, sum));
-                sum = fused(from_bits((u32)w.w << 16), x1.z, fused(from_bits((u32)w.w & 0xffff0000u), x1.w, sum));
-            }
-        } else {
-            for (u64 column = lane; column < columns; column += WARP)
-                sum = fused(bf16_value(weight[column]), x[column], sum);
-        }
-        float total = warp_sum(sum, partial);
-        if (lane == 0 && row < rows) y[row] = total;
-    }
+gemv_bf16(const bf16* values, const float* x, float* y, u64 rows, u64 columns, u64 stride, u64 tokens, u64 x_stride,
+          u64 y_stride, u32 lanes) {
+    SHARED float partial[GEMV_PARTIAL(2)] __attribute__((aligned(16)));
+    Bf16Weights w = {values, stride};
+    gemv<2>(w, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }

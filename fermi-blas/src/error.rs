@@ -200,6 +200,18 @@ pub enum Error {
         /// The oldest that will do.
         oldest: (i32, i32),
     },
+    /// The card, or the cuBLAS that is there, has no products in this arithmetic.
+    #[error("{name} (compute capability {}.{}) with cuBLAS {cublas_version} cannot multiply in {mode}", capability.0, capability.1)]
+    MathMode {
+        /// The arithmetic that was asked for.
+        mode: &'static str,
+        /// The card's name.
+        name: String,
+        /// Its compute capability.
+        capability: (i32, i32),
+        /// The version of cuBLAS.
+        cublas_version: i32,
+    },
     /// A CUDA library's function failed.
     #[error("{library}: {operation} failed: {name} ({code})")]
     Device {

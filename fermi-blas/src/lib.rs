@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod backend;
 mod blas;
 mod checkpoint;
@@ -29,7 +30,7 @@ pub use checkpoint::{
 };
 pub use cpu::{Cpu, CpuBuffer, CpuBuilder, CpuSpan, Instructions, Profile, SharedRows, quantize};
 #[cfg(feature = "cuda")]
-pub use cuda::{Cuda, CudaBuilder, DeviceInfo, Driver};
+pub use cuda::{Cuda, CudaBuilder, DeviceInfo, Driver, MathMode};
 #[cfg(feature = "emulated")]
 pub use emulated::{Emulated, Emulator, Order};
 pub use error::{Error, Result};

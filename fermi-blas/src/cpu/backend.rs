@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::awake::keep_awake;
-use super::buffer::{Account, CpuBuffer};
+use super::buffer::CpuBuffer;
 use super::instructions::{Instructions, Kernel};
 use super::profile::{Clock, CpuSpan, Profile};
+use crate::account::Account;
 use crate::blas::check;
 use crate::{Backend, Element, Error, MemoryUse, Result, View, ViewMut};
 

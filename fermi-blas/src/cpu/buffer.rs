@@ -4,9 +4,9 @@ use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Cpu, DeviceBuffer, Element, Error, MemoryUse, Result, View, ViewMut};
+use crate::account::Account;
+use crate::{Cpu, DeviceBuffer, Element, Error, Result, View, ViewMut};
 
 /// Buffers start on a cache line, which is also the width of the widest vector register.
 const ALIGNMENT: usize = 64;
@@ -41,28 +41,6 @@ unsafe fn allocate(layout: Layout) -> *mut u8 {
             start.write_bytes(0, layout.size());
         }
         start
-    }
-}
-
-/// Bytes held by the buffers of one device.
-#[derive(Debug, Default)]
-pub(crate) struct Account {
-    in_use: AtomicUsize,
-    peak: AtomicUsize,
-}
-
-impl Account {
-    fn add(&self, bytes: usize) {
-        let in_use = self.in_use.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(in_use, Ordering::Relaxed);
-    }
-
-    fn remove(&self, bytes: usize) {
-        self.in_use.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn memory(&self) -> MemoryUse {
-        MemoryUse { in_use: self.in_use.load(Ordering::Relaxed), peak: self.peak.load(Ordering::Relaxed) }
     }
 }
 
@@ -103,10 +81,13 @@ impl<T: Element> CpuBuffer<T> {
             return Err(Error::OutOfMemory { bytes });
         }
         let layout = layout(bytes)?;
+        account.add(bytes)?;
         // SAFETY: the layout's size is not 0. All-zero bytes are a value of every `Element` (they are `Pod`).
         let start = unsafe { allocate(layout) };
-        let start = NonNull::new(start.cast::<T>()).ok_or(Error::OutOfMemory { bytes })?;
-        account.add(bytes);
+        let Some(start) = NonNull::new(start.cast::<T>()) else {
+            account.remove(bytes);
+            return Err(Error::OutOfMemory { bytes });
+        };
         Ok(Self { start, len, account })
     }
 

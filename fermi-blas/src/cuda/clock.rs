@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cust::sys::{CUevent, CUresult, cuEventCreate, cuEventDestroy_v2, cuEventElapsedTime, cuEventRecord};
+use cust::sys::{CUevent, cuEventCreate, cuEventDestroy_v2, cuEventElapsedTime, cuEventRecord};
 
 use super::context::Context;
 use super::status::driver;
@@ -13,7 +13,7 @@ use crate::{Profile, Result};
 
 /// A point on the stream.
 #[derive(Debug)]
-struct Event {
+pub(super) struct Event {
     event: CUevent,
     context: Arc<Context>,
 }
@@ -24,7 +24,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    fn record(context: &Arc<Context>) -> Result<Self> {
+    pub(super) fn record(context: &Arc<Context>) -> Result<Self> {
         let stream = context.enter()?;
         let mut event = std::ptr::null_mut();
         // SAFETY: plain calls; the handle is written before it is used.
@@ -36,12 +36,14 @@ impl Event {
         }
     }
 
-    fn until(&self, end: &Self) -> Option<Duration> {
-        self.context.enter().ok()?;
+    /// The time from this event to a later one; both must have been reached.
+    pub(super) fn until(&self, end: &Self) -> Result<Duration> {
+        self.context.enter()?;
         let mut milliseconds = 0.0;
         // SAFETY: both events were recorded.
         let status = unsafe { cuEventElapsedTime(&mut milliseconds, self.event, end.event) };
-        (status == CUresult::CUDA_SUCCESS).then(|| Duration::from_secs_f32(milliseconds.max(0.0) / 1e3))
+        driver("cuEventElapsedTime", status)?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }
 }
 
@@ -71,15 +73,15 @@ impl Clock {
     }
 
     /// The time between the events so far; the stream must be idle.
-    pub(super) fn profile(&self) -> Profile {
+    pub(super) fn profile(&self) -> Result<Profile> {
         let booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: BTreeMap<&'static str, (u64, Duration)> = BTreeMap::new();
         for (component, start, end) in booked.iter() {
             let row = rows.entry(component).or_default();
             row.0 += 1;
-            row.1 += start.until(end).unwrap_or_default();
+            row.1 += start.until(end)?;
         }
-        Profile { rows: rows.into_iter().map(|(name, (calls, time))| (name, calls, time)).collect() }
+        Ok(Profile { rows: rows.into_iter().map(|(name, (calls, time))| (name, calls, time)).collect() })
     }
 
     pub(super) fn span(self: &Arc<Self>, context: &Arc<Context>, component: &'static str) -> Span {

@@ -8,6 +8,7 @@ use cust::sys::{
 };
 
 use super::driver::Driver;
+use super::math_mode::MathMode;
 use super::status::{DRIVER, driver};
 use crate::gpu::Gpu;
 use crate::{Error, Result};
@@ -28,6 +29,8 @@ pub struct DeviceInfo {
     pub memory: usize,
     /// Its multiprocessors.
     pub multiprocessors: i32,
+    /// The highest clock of its multiprocessors in kHz.
+    pub clock_khz: i32,
     /// The version of CUDA that the driver speaks, 1000 · major + 10 · minor.
     pub driver_version: i32,
 }
@@ -37,6 +40,7 @@ pub struct DeviceInfo {
 pub struct CudaBuilder {
     index: usize,
     most_bytes: usize,
+    math_mode: MathMode,
 }
 
 impl CudaBuilder {
@@ -46,10 +50,16 @@ impl CudaBuilder {
         Self { most_bytes: bytes, ..self }
     }
 
+    /// Multiplies matrices in another arithmetic than float32: faster on cards that have it, less exact.
+    #[must_use]
+    pub fn math_mode(self, math_mode: MathMode) -> Self {
+        Self { math_mode, ..self }
+    }
+
     /// Opens the card.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::TooOld`], [`Error::Device`].
+    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::TooOld`], [`Error::MathMode`], [`Error::Device`].
     pub fn open(self) -> Result<Gpu<Driver>> {
         let info = describe(self.index)?;
         if info.capability < OLDEST {
@@ -58,7 +68,7 @@ impl CudaBuilder {
         let mut device = 0;
         // SAFETY: a plain call.
         driver("cuDeviceGet", unsafe { cuDeviceGet(&mut device, self.index as c_int) })?;
-        Ok(Gpu::over(Driver::new(device, info.name, self.most_bytes)?))
+        Ok(Gpu::over(Driver::new(device, &info, self.most_bytes, self.math_mode)?))
     }
 }
 
@@ -73,7 +83,7 @@ impl Gpu<Driver> {
 
     /// The card of this number, opened with options.
     pub fn builder(index: usize) -> CudaBuilder {
-        CudaBuilder { index, most_bytes: usize::MAX }
+        CudaBuilder { index, most_bytes: usize::MAX, math_mode: MathMode::default() }
     }
 
     /// The cards of this machine; none is not an error.
@@ -124,5 +134,7 @@ fn describe(index: usize) -> Result<DeviceInfo> {
     let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)?;
     let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)?;
     let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device)?;
-    Ok(DeviceInfo { index, name, capability: (major, minor), memory, multiprocessors, driver_version })
+    let clock_khz = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device)?;
+    let capability = (major, minor);
+    Ok(DeviceInfo { index, name, capability, memory, multiprocessors, clock_khz, driver_version })
 }

@@ -3,18 +3,22 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cust::sys::{
     CUDA_MEMCPY2D, CUdevice, CUmemorytype, cuLaunchKernel, cuMemcpy2DAsync_v2, cuMemcpyDtoDAsync_v2,
     cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2,
 };
 
-use super::clock::{Clock, Span};
+use super::clock::{Clock, Event, Span};
 use super::context::Context;
-use super::memory::{Account, Memory};
+use super::device::DeviceInfo;
+use super::math_mode::MathMode;
+use super::memory::Memory;
 use super::modules::Modules;
 use super::products::Products;
 use super::status::driver;
+use crate::account::Account;
 use crate::gpu::{Argument, BatchedProduct, Gpu, Kernel, Runtime, Shape, Strided};
 use crate::{MemoryUse, Profile, Result};
 
@@ -29,7 +33,7 @@ pub struct Driver {
 
 /// Dropped in the order of the fields, the context last.
 struct Shared {
-    name: String,
+    info: DeviceInfo,
     products: Products,
     modules: Modules,
     account: Arc<Account>,
@@ -39,19 +43,24 @@ struct Shared {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Driver").field(&self.shared.name).finish()
+        f.debug_tuple("Driver").field(&self.shared.info.name).finish()
     }
 }
 
 impl Driver {
-    pub(super) fn new(device: CUdevice, name: String, most_bytes: usize) -> Result<Self> {
+    pub(super) fn new(
+        device: CUdevice,
+        info: &DeviceInfo,
+        most_bytes: usize,
+        mode: MathMode,
+    ) -> Result<Self> {
         let context = Context::new(device)?;
         Ok(Self {
             shared: Arc::new(Shared {
-                name,
-                products: Products::new(&context)?,
+                info: info.clone(),
+                products: Products::new(&context, info, mode)?,
                 modules: Modules::new(&context),
-                account: Arc::new(Account::new(most_bytes)),
+                account: Arc::new(Account::with_limit(most_bytes)),
                 clock: Arc::default(),
                 context,
             }),
@@ -62,7 +71,33 @@ impl Driver {
 impl Gpu<Driver> {
     /// The card's name.
     pub fn name(&self) -> &str {
-        &self.runtime().shared.name
+        &self.runtime().shared.info.name
+    }
+
+    /// What is known of the card.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.runtime().shared.info
+    }
+
+    /// The version of the cuBLAS that was opened, as the library counts: 8000 is 8.0, 130100 is 13.1.
+    pub fn cublas_version(&self) -> i32 {
+        self.runtime().shared.products.version()
+    }
+
+    /// Does `work`, waits for it, and returns the time that it took on the card, by two events on its stream.
+    ///
+    /// # Errors
+    /// That of `work`, or whatever the device's pending work failed with.
+    pub fn time<E: From<crate::Error>>(
+        &self,
+        work: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Duration, E> {
+        let context = &self.runtime().shared.context;
+        let start = Event::record(context)?;
+        work()?;
+        let end = Event::record(context)?;
+        self.runtime().synchronize()?;
+        Ok(start.until(&end)?)
     }
 
     /// Starts a new profile, or stops booking.
@@ -76,7 +111,7 @@ impl Gpu<Driver> {
     /// Whatever the device's pending work failed with.
     pub fn profile(&self) -> Result<Profile> {
         self.runtime().synchronize()?;
-        Ok(self.runtime().shared.clock.profile())
+        self.runtime().shared.clock.profile()
     }
 }
 

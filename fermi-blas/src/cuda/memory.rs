@@ -1,43 +1,13 @@
 //! Device memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cust::sys::{CUdeviceptr, cuMemAlloc_v2, cuMemFree_v2, cuMemsetD8Async, cuStreamSynchronize};
 
 use super::context::Context;
 use super::status::driver;
-use crate::{Error, MemoryUse, Result};
-
-/// The bytes that a device's memory holds, and how many it may.
-#[derive(Debug)]
-pub(super) struct Account {
-    in_use: AtomicUsize,
-    peak: AtomicUsize,
-    most: usize,
-}
-
-impl Account {
-    pub(super) fn new(most: usize) -> Self {
-        Self { in_use: AtomicUsize::new(0), peak: AtomicUsize::new(0), most }
-    }
-
-    fn add(&self, bytes: usize) -> Result<()> {
-        let room = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.most);
-        let held = self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
-        let held = held.map_err(|_| Error::OutOfMemory { bytes })? + bytes;
-        self.peak.fetch_max(held, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn remove(&self, bytes: usize) {
-        self.in_use.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn memory(&self) -> MemoryUse {
-        MemoryUse { in_use: self.in_use.load(Ordering::Relaxed), peak: self.peak.load(Ordering::Relaxed) }
-    }
-}
+use crate::account::Account;
+use crate::{Error, Result};
 
 /// A piece of device memory.
 #[derive(Debug)]

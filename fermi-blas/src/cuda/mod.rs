@@ -6,6 +6,7 @@
 //! | `context` | a card's context, which every call makes current |
 //! | `memory` | device memory, and a cap on it |
 //! | `modules` | kernels, compiled by the driver once |
+//! | `math_mode` | in which arithmetic cuBLAS multiplies, and what is looked up by name |
 //! | `products` | cuBLAS |
 //! | `clock` | time by events |
 //! | `driver` | all of it as a [`Runtime`](crate::gpu::Runtime) |
@@ -17,6 +18,7 @@ mod clock;
 mod context;
 mod device;
 mod driver;
+mod math_mode;
 mod memory;
 mod modules;
 mod products;
@@ -24,6 +26,7 @@ mod status;
 
 pub use device::{CudaBuilder, DeviceInfo};
 pub use driver::Driver;
+pub use math_mode::MathMode;
 
 /// An NVIDIA GPU.
 pub type Cuda = crate::gpu::Gpu<Driver>;

@@ -3,15 +3,19 @@
 //! cuBLAS reads matrices in the order of columns: a matrix in the order of rows is its transpose there, so C = A · B is asked
 //! for as Cᵀ = Bᵀ · Aᵀ.
 
-use std::ffi::{c_float, c_int, c_longlong};
+use std::ffi::{c_float, c_int, c_longlong, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cublas_sys::{
-    cublasCreate_v2, cublasDestroy_v2, cublasHandle_t, cublasOperation_t, cublasSetStream_v2, cublasSgemm_v2,
-    cublasStatus_t,
+    cublasCreate_v2, cublasDestroy_v2, cublasGetVersion_v2, cublasHandle_t, cublasOperation_t,
+    cublasSetStream_v2, cublasSgemm_v2, cublasStatus_t,
 };
 
 use super::context::Context;
+use super::device::DeviceInfo;
+use super::math_mode::{
+    ANY_ALGORITHM, FAST_BF16, GemmStridedBatchedEx, MathMode, REAL_32, SetMathMode, loaded,
+};
 use super::status::cublas;
 use crate::gpu::{BatchedProduct, Operand};
 use crate::{Error, Result};
@@ -45,6 +49,9 @@ unsafe extern "C" {
 pub(super) struct Products {
     context: Arc<Context>,
     handle: Mutex<Handle>,
+    version: i32,
+    /// The function for products in bfloat16, in that mode.
+    bf16: Option<GemmStridedBatchedEx>,
 }
 
 #[derive(Debug)]
@@ -54,16 +61,89 @@ struct Handle(cublasHandle_t);
 unsafe impl Send for Handle {}
 
 impl Products {
-    pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
+    pub(super) fn new(context: &Arc<Context>, info: &DeviceInfo, mode: MathMode) -> Result<Self> {
         let stream = context.enter()?;
-        let mut handle = std::ptr::null_mut();
+        let (mut handle, mut version) = (std::ptr::null_mut(), 0);
         // SAFETY: the handle is written before it is used; both libraries mean the same stream type.
+        unsafe { cublas("cublasCreate", cublasCreate_v2(&mut handle))? };
+        let context = Arc::clone(context);
+        let mut products = Self { context, handle: Mutex::new(Handle(handle)), version, bf16: None };
+        // SAFETY: the handle was just created; both libraries mean the same stream type.
         unsafe {
-            cublas("cublasCreate", cublasCreate_v2(&mut handle))?;
-            let products = Self { context: Arc::clone(context), handle: Mutex::new(Handle(handle)) };
             cublas("cublasSetStream", cublasSetStream_v2(handle, stream.cast()))?;
-            Ok(products)
+            cublas("cublasGetVersion", cublasGetVersion_v2(handle, &mut version))?;
         }
+        products.version = version;
+        if !mode.is_known_to(info.capability, version) || !products.set_mode(handle, mode)? {
+            let (name, capability) = (info.name.clone(), info.capability);
+            return Err(Error::MathMode { mode: mode.name(), name, capability, cublas_version: version });
+        }
+        Ok(products)
+    }
+
+    /// Whether the library has the functions for this mode. Float32 needs none: older libraries know nothing else.
+    fn set_mode(&mut self, handle: cublasHandle_t, mode: MathMode) -> Result<bool> {
+        let set = loaded(c"cublasSetMathMode");
+        // SAFETY: the function's own type, or null.
+        let set = unsafe { std::mem::transmute::<*mut c_void, Option<SetMathMode>>(set) };
+        if let Some(set) = set {
+            // SAFETY: the handle is live.
+            cublas("cublasSetMathMode", unsafe { set(handle, mode.code()) })?;
+        }
+        if mode == MathMode::Bf16 {
+            let product = loaded(c"cublasGemmStridedBatchedEx");
+            // SAFETY: the function's own type since cuBLAS 11, which the caller checked, or null.
+            self.bf16 = unsafe { std::mem::transmute::<*mut c_void, Option<GemmStridedBatchedEx>>(product) };
+        }
+        Ok(match mode {
+            MathMode::Float32 => true,
+            MathMode::Tf32 => set.is_some(),
+            MathMode::Bf16 => self.bf16.is_some(),
+        })
+    }
+
+    pub(super) fn version(&self) -> i32 {
+        self.version
+    }
+
+    /// # Safety
+    /// As for [`Products::gemm`], with sizes that fit.
+    unsafe fn gemm_bf16(
+        &self,
+        handle: cublasHandle_t,
+        product: &BatchedProduct,
+        multiply: GemmStridedBatchedEx,
+    ) -> Result<()> {
+        let BatchedProduct { m, k, n, batch, a, b, c, alpha, beta } = *product;
+        // SAFETY: handed on from the caller.
+        let status = unsafe {
+            multiply(
+                handle,
+                operation(b),
+                operation(a),
+                int(n)?,
+                int(m)?,
+                int(k)?,
+                &alpha,
+                b.address as *const c_void,
+                REAL_32,
+                leading(b)?,
+                stride(b),
+                a.address as *const c_void,
+                REAL_32,
+                leading(a)?,
+                stride(a),
+                &beta,
+                c.address as *mut c_void,
+                REAL_32,
+                leading(c)?,
+                stride(c),
+                int(batch)?,
+                FAST_BF16,
+                ANY_ALGORITHM,
+            )
+        };
+        cublas("cublasGemmStridedBatchedEx", status)
     }
 
     /// # Safety
@@ -75,6 +155,10 @@ impl Products {
         }
         self.context.enter()?;
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(multiply) = self.bf16 {
+            // SAFETY: handed on from the caller.
+            return unsafe { self.gemm_bf16(handle.0, product, multiply) };
+        }
         let (rows, columns, inner) = (int(n)?, int(m)?, int(k)?);
         let (lda, ldb, ldc) = (leading(b)?, leading(a)?, leading(c)?);
         let pointer = |operand: Operand| operand.address as *mut f32;

@@ -5,8 +5,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::account::Account;
 use crate::gpu::{Argument, BatchedProduct, Gpu, HostKernel, Kernel, Runtime, Shape, Strided};
 use crate::{Error, MemoryUse, Result};
 
@@ -40,13 +40,13 @@ pub enum Order {
 #[derive(Clone, Debug)]
 pub struct Emulator {
     order: Order,
-    bytes: Arc<[AtomicUsize; 2]>,
+    account: Arc<Account>,
 }
 
 impl Gpu<Emulator> {
     /// A device whose threads run in this order.
     pub fn emulated(order: Order) -> Self {
-        Self::over(Emulator { order, bytes: Arc::default() })
+        Self::over(Emulator { order, account: Arc::default() })
     }
 }
 
@@ -55,14 +55,14 @@ impl Gpu<Emulator> {
 pub struct Guarded {
     address: u64,
     bytes: usize,
-    account: Arc<[AtomicUsize; 2]>,
+    account: Arc<Account>,
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
         // SAFETY: allocated by the other of the pair, with the same size.
         unsafe { fermi_blas_guarded_free(self.address as *mut c_void, self.bytes) };
-        self.account[0].fetch_sub(self.bytes, Ordering::Relaxed);
+        self.account.remove(self.bytes);
     }
 }
 
@@ -84,14 +84,14 @@ impl Runtime for Emulator {
     type Span = ();
 
     fn alloc(&self, bytes: usize) -> Result<Guarded> {
+        self.account.add(bytes)?;
         // SAFETY: a plain call; null means that there was no memory.
         let address = unsafe { fermi_blas_guarded_alloc(bytes) } as u64;
         if address == 0 {
+            self.account.remove(bytes);
             return Err(Error::OutOfMemory { bytes });
         }
-        let held = self.bytes[0].fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.bytes[1].fetch_max(held, Ordering::Relaxed);
-        Ok(Guarded { address, bytes, account: Arc::clone(&self.bytes) })
+        Ok(Guarded { address, bytes, account: Arc::clone(&self.account) })
     }
 
     fn address(memory: &Guarded) -> u64 {
@@ -166,8 +166,7 @@ impl Runtime for Emulator {
     }
 
     fn memory(&self) -> MemoryUse {
-        let [in_use, peak] = &*self.bytes;
-        MemoryUse { in_use: in_use.load(Ordering::Relaxed), peak: peak.load(Ordering::Relaxed) }
+        self.account.memory()
     }
 
     fn span(&self, _: &'static str) {}

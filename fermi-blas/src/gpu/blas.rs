@@ -8,9 +8,22 @@ use crate::{BatchView, Blas, Gemm, GemmBatched, Result, View, ViewMut, WeightVie
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;
 
-/// Rows that a block of each `gemv` takes: see `kernels/gemv.cu`.
-const Q8_ROWS: usize = 32;
-const FLOAT_ROWS: usize = 8;
+/// Rows of a group of threads in `kernels/gemv.cu`: of 8-bit weights, and of the others.
+const Q8_ROWS: usize = 4;
+const FLOAT_ROWS: usize = 2;
+
+/// Blocks that fill a large card twice. While a product has fewer, more threads share a row.
+const FULL: usize = 256;
+
+/// Threads that share a row, a power of two, and the blocks of a `gemv`: `step` is the columns that a thread takes at once.
+fn groups(rows: usize, columns: usize, group_rows: usize, step: usize) -> (u32, usize) {
+    let blocks = |lanes: u32| rows.div_ceil(group_rows * (THREADS / lanes) as usize);
+    let mut lanes = 32;
+    while lanes < THREADS && lanes as usize * step < columns && blocks(lanes) < FULL {
+        lanes *= 2;
+    }
+    (lanes, blocks(lanes))
+}
 
 fn operand<R: Runtime>(view: View<'_, Gpu<R>>, transposed: bool) -> Operand {
     Operand { address: view.address(), row_stride: view.row_stride(), batch_stride: 0, transposed }
@@ -27,6 +40,9 @@ macro_rules! arguments {
 pub(super) use arguments;
 
 impl<R: Runtime> Blas for Gpu<R> {
+    /// Reading 8-bit weights four times costs less than writing and reading their float32 values once.
+    const GEMV_ROWS: usize = 4;
+
     fn gemm(&self, product: Gemm<'_, Self>) -> Result<()> {
         let (m, k, n) = product.size();
         let product = BatchedProduct {
@@ -62,30 +78,49 @@ impl<R: Runtime> Blas for Gpu<R> {
     }
 
     fn gemv(&self, weight: WeightView<'_, Self>, x: View<'_, Self>, mut y: ViewMut<'_, Self>) -> Result<()> {
-        check("gemv", "x rows", 1, x.rows())?;
-        check("gemv", "y rows", 1, y.rows())?;
+        check("gemv", "y rows", x.rows(), y.rows())?;
         check("gemv", "x columns", weight.columns(), x.columns())?;
         check("gemv", "y columns", weight.rows(), y.columns())?;
-        let (rows, columns) = (weight.rows(), weight.columns());
-        if rows == 0 {
+        let (rows, columns, tokens) = (weight.rows(), weight.columns(), x.rows());
+        if rows * tokens == 0 {
             return Ok(());
         }
+        let (x_stride, y_stride) = (x.row_stride(), y.row_stride());
         let (x, y) = (x.address(), y.address());
-        let float = |kernel: Kernel, values: u64, stride: usize| {
-            let shape = Shape::blocks(rows.div_ceil(FLOAT_ROWS), THREADS);
+        let float = |kernel: Kernel, values: u64, stride: usize, step: usize| {
+            let (lanes, blocks) = groups(rows, columns, FLOAT_ROWS, step);
+            let arguments =
+                arguments![values, x, y, rows, columns, stride, tokens, x_stride, y_stride, lanes];
             // SAFETY: the kernel's arguments; the sizes were checked, and y is exclusive.
-            unsafe { self.launch(kernel, shape, &arguments![values, x, y, rows, columns, stride]) }
+            unsafe { self.launch(kernel, Shape::blocks(blocks * tokens, THREADS), &arguments) }
         };
         match weight {
-            WeightView::F32(values) => float(gemv::gemv_f32, values.address(), values.row_stride()),
-            WeightView::Bf16(values) => float(gemv::gemv_bf16, values.address(), values.row_stride()),
+            WeightView::F32(values) => float(gemv::gemv_f32, values.address(), values.row_stride(), 4),
+            WeightView::Bf16(values) => float(gemv::gemv_bf16, values.address(), values.row_stride(), 8),
             WeightView::Q8 { codes, scales } => {
-                let shape = Shape::blocks(rows.div_ceil(Q8_ROWS), THREADS);
-                let (codes, code_stride) = (codes.address(), codes.row_stride());
-                let (scales, scale_stride) = (scales.address(), scales.row_stride());
-                let arguments = arguments![codes, scales, x, y, rows, columns, code_stride, scale_stride];
+                let (mut kernel, mut shape) = (gemv::gemv_q8, groups(rows, columns, Q8_ROWS, 16));
+                if shape.1 < FULL / 2 {
+                    (kernel, shape) = (gemv::gemv_q8_few, groups(rows, columns, 1, 16));
+                }
+                let (lanes, blocks) = shape;
+                let (code_stride, scale_stride) = (codes.row_stride(), scales.row_stride());
+                let (codes, scales) = (codes.address(), scales.address());
+                let arguments = arguments![
+                    codes,
+                    scales,
+                    x,
+                    y,
+                    rows,
+                    columns,
+                    code_stride,
+                    scale_stride,
+                    tokens,
+                    x_stride,
+                    y_stride,
+                    lanes
+                ];
                 // SAFETY: as above.
-                unsafe { self.launch(gemv::gemv_q8, shape, &arguments) }
+                unsafe { self.launch(kernel, Shape::blocks(blocks * tokens, THREADS), &arguments) }
             }
         }
     }

@@ -7,8 +7,22 @@ use crate::testing::{Held, assert_near, tolerance, uniform};
 use crate::{Blas, Error, Matrix, Precision, Q8, Q8_GROUP, Weight, quantize};
 
 /// Rows and columns: nothing, one, a short last group, 4304 = 67 · 64 + 16 (case F3).
-const SIZES: [(usize, usize); 10] =
-    [(0, 64), (3, 0), (1, 1), (2, 7), (3, 64), (5, 65), (9, 200), (4, 4304), (70, 1024), (300, 96)];
+/// and rows enough for other launches of a GPU.
+const SIZES: [(usize, usize); 13] = [
+    (0, 64),
+    (3, 0),
+    (1, 1),
+    (2, 7),
+    (3, 64),
+    (5, 65),
+    (9, 200),
+    (4, 4304),
+    (70, 1024),
+    (300, 96),
+    (600, 1040),
+    (4200, 32),
+    (4200, 5),
+];
 
 const PRECISIONS: [Precision; 3] = [Precision::F32, Precision::Bf16, Precision::Q8];
 
