@@ -4,17 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::awake::keep_awake;
-use super::buffer::CpuBuffer;
+use super::buffer::{CpuBuffer, Memory};
 use super::instructions::{Instructions, Kernel};
 use super::profile::{Clock, CpuSpan, Profile};
-use crate::account::Account;
 use crate::blas::check;
 use crate::{Backend, Element, Error, MemoryUse, Result, View, ViewMut};
 
 struct Shared {
     pool: rayon::ThreadPool,
     instructions: Instructions,
-    account: Arc<Account>,
+    memory: Arc<Memory>,
     clock: Arc<Clock>,
 }
 
@@ -121,8 +120,8 @@ impl CpuBuilder {
             .thread_name(|index| format!("fermi-blas-{index}"))
             .build()
             .map_err(|source| Error::Threads { threads, source })?;
-        let (instructions, account, clock) = (self.instructions, Arc::default(), Arc::default());
-        Ok(Cpu { shared: Arc::new(Shared { pool, instructions, account, clock }) })
+        let (instructions, memory, clock) = (self.instructions, Arc::default(), Arc::default());
+        Ok(Cpu { shared: Arc::new(Shared { pool, instructions, memory, clock }) })
     }
 }
 
@@ -131,7 +130,7 @@ impl Backend for Cpu {
     type Span = CpuSpan;
 
     fn alloc<T: Element>(&self, len: usize) -> Result<CpuBuffer<T>> {
-        CpuBuffer::zeros(len, &self.shared.account)
+        CpuBuffer::zeros(len, &self.shared.memory)
     }
 
     fn write<T: Element>(&self, source: &[T], mut target: ViewMut<'_, Self, T>) -> Result<()> {
@@ -168,7 +167,7 @@ impl Backend for Cpu {
     }
 
     fn memory(&self) -> MemoryUse {
-        self.shared.account.memory()
+        self.shared.memory.account.memory()
     }
 
     fn span(&self, component: &'static str) -> CpuSpan {

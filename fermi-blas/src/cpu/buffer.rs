@@ -1,47 +1,22 @@
 //! Memory of the CPU backend.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::region::{ALIGNMENT, Region, Regions};
 use crate::account::Account;
 use crate::{Cpu, DeviceBuffer, Element, Error, Result, View, ViewMut};
 
-/// Buffers start on a cache line, which is also the width of the widest vector register.
-const ALIGNMENT: usize = 64;
+/// Buffers of at least so many bytes lie in huge pages.
+const SHARED_REGION: usize = 16 << 10;
 
-/// A huge page. Weights are read from end to end once a token; with pages of 4 KiB that runs at half the speed.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// How `bytes` are allocated: large buffers as whole huge pages, unless that would add more than a quarter.
-fn layout(bytes: usize) -> Result<Layout> {
-    let whole = bytes.next_multiple_of(HUGE_PAGE);
-    let huge = bytes >= HUGE_PAGE && whole - bytes <= bytes / 4;
-    let (size, alignment) = if huge { (whole, HUGE_PAGE) } else { (bytes, ALIGNMENT) };
-    Layout::from_size_align(size, alignment).map_err(|_| Error::OutOfMemory { bytes })
-}
-
-/// Zeroed memory; the system is asked for huge pages before it is touched.
-///
-/// # Safety
-/// The layout's size is not 0.
-unsafe fn allocate(layout: Layout) -> *mut u8 {
-    if layout.align() < HUGE_PAGE {
-        // SAFETY: as the caller promises.
-        return unsafe { alloc_zeroed(layout) };
-    }
-    // SAFETY: as the caller promises; the advice and the zeros cover just what was allocated.
-    unsafe {
-        let start = alloc(layout);
-        if !start.is_null() {
-            // Advice that is not followed costs speed only.
-            #[cfg(target_os = "linux")]
-            libc::madvise(start.cast(), layout.size(), libc::MADV_HUGEPAGE);
-            start.write_bytes(0, layout.size());
-        }
-        start
-    }
+/// The memory of one device.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(super) account: Account,
+    regions: Regions,
 }
 
 /// A run of elements in main memory, aligned to 64 bytes.
@@ -50,7 +25,9 @@ unsafe fn allocate(layout: Layout) -> *mut u8 {
 pub struct CpuBuffer<T> {
     start: NonNull<T>,
     len: usize,
-    account: Arc<Account>,
+    /// Where it lies; else it was allocated alone.
+    region: Option<Arc<Region>>,
+    memory: Arc<Memory>,
 }
 
 // SAFETY: the buffer owns plain values; shared access to them is ruled by the views' borrows.
@@ -71,24 +48,23 @@ impl<T: Element> DeviceBuffer for CpuBuffer<T> {
 }
 
 impl<T: Element> CpuBuffer<T> {
-    pub(crate) fn zeros(len: usize, account: &Arc<Account>) -> Result<Self> {
-        let account = Arc::clone(account);
+    pub(crate) fn zeros(len: usize, memory: &Arc<Memory>) -> Result<Self> {
+        let memory = Arc::clone(memory);
         if len == 0 {
-            return Ok(Self { start: NonNull::dangling(), len, account });
+            return Ok(Self { start: NonNull::dangling(), len, region: None, memory });
         }
-        let bytes = len.saturating_mul(size_of::<T>());
-        if bytes > isize::MAX as usize - HUGE_PAGE {
-            return Err(Error::OutOfMemory { bytes });
+        let layout = Layout::array::<T>(len).and_then(|layout| layout.align_to(ALIGNMENT));
+        let layout = layout.map_err(|_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) })?;
+        let bytes = layout.size();
+        memory.account.add(bytes)?;
+        match allocate(layout, &memory.regions) {
+            // All-zero bytes are a value of every `Element` (they are `Pod`).
+            Ok((start, region)) => Ok(Self { start: start.cast(), len, region, memory }),
+            Err(error) => {
+                memory.account.remove(bytes);
+                Err(error)
+            }
         }
-        let layout = layout(bytes)?;
-        account.add(bytes)?;
-        // SAFETY: the layout's size is not 0. All-zero bytes are a value of every `Element` (they are `Pod`).
-        let start = unsafe { allocate(layout) };
-        let Some(start) = NonNull::new(start.cast::<T>()) else {
-            account.remove(bytes);
-            return Err(Error::OutOfMemory { bytes });
-        };
-        Ok(Self { start, len, account })
     }
 
     pub(crate) fn pointer(&self) -> *mut T {
@@ -96,14 +72,33 @@ impl<T: Element> CpuBuffer<T> {
     }
 }
 
+/// Zeroed memory, its size not 0.
+fn allocate(layout: Layout, regions: &Regions) -> Result<(NonNull<u8>, Option<Arc<Region>>)> {
+    let bytes = layout.size();
+    if bytes < SHARED_REGION {
+        // SAFETY: the size is not 0.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Error::OutOfMemory { bytes })?;
+        return Ok((start, None));
+    }
+    let (start, region) = regions.take(bytes)?;
+    // SAFETY: the room was just taken.
+    unsafe { start.write_bytes(0, bytes) };
+    Ok((start, Some(region)))
+}
+
 impl<T> Drop for CpuBuffer<T> {
     fn drop(&mut self) {
         let bytes = self.len * size_of::<T>();
-        if let (true, Ok(layout)) = (bytes > 0, layout(bytes)) {
-            // SAFETY: `zeros` allocated this with the same layout.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
-            self.account.remove(bytes);
+        if bytes == 0 {
+            return;
         }
+        if let (None, Ok(layout)) =
+            (&self.region, Layout::from_size_align(bytes, ALIGNMENT.max(align_of::<T>())))
+        {
+            // SAFETY: `allocate` made this with the same layout, alone.
+            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
+        }
+        self.memory.account.remove(bytes);
     }
 }
 

@@ -18,6 +18,7 @@ mod norm;
 mod parallel;
 mod profile;
 mod quantize;
+mod region;
 mod rotary;
 mod row_ops;
 mod softmax;
