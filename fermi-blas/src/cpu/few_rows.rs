@@ -9,7 +9,7 @@ use super::lanes;
 use crate::{Cpu, Q8_GROUP, SharedRows, View, WeightView};
 
 /// Activation rows that are worked on at once: enough independent sums to hide the latency of a multiply-add.
-const BLOCK: usize = 4;
+pub(super) const BLOCK: usize = 4;
 
 /// A piece of a product: y[t, first + i] = row (first + i) · x[t] for `count` rows of the weight and all rows of x.
 pub(super) struct FewRows<'a> {
@@ -70,7 +70,7 @@ impl FewRows<'_> {
 
 /// The products of one weight row with four activation rows: `count` whole chunks of it, and the rest.
 #[inline(always)]
-fn dots<I: Isa, W: Copy>(
+pub(super) fn dots<I: Isa, W: Copy>(
     x: [&[f32]; BLOCK],
     count: usize,
     values: impl Fn(usize) -> [f32; LANES],

@@ -2,6 +2,7 @@
 
 use gemm::Parallelism;
 
+use super::few_rows_batched::{PIECE, Piece};
 use crate::{Cpu, Gemm, GemmBatched, Result};
 
 /// Multiply-adds below which a product runs on the calling thread.
@@ -9,18 +10,18 @@ const WORTH_SHARING: usize = 1 << 18;
 
 /// A product as pointers and strides: what the library `gemm` takes.
 #[derive(Clone, Copy)]
-struct Product {
-    m: usize,
-    k: usize,
-    n: usize,
-    a: *const f32,
-    a_strides: (usize, usize),
-    b: *const f32,
-    b_strides: (usize, usize),
-    c: *mut f32,
-    c_row_stride: usize,
-    alpha: f32,
-    beta: f32,
+pub(super) struct Product {
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    pub(super) a: *const f32,
+    pub(super) a_strides: (usize, usize),
+    pub(super) b: *const f32,
+    pub(super) b_strides: (usize, usize),
+    pub(super) c: *mut f32,
+    pub(super) c_row_stride: usize,
+    pub(super) alpha: f32,
+    pub(super) beta: f32,
 }
 
 // SAFETY: the pointers stand for views that outlive the product; entries of a batch write other elements.
@@ -119,6 +120,15 @@ pub(super) fn gemm_batched(device: &Cpu, product: GemmBatched<'_, Cpu>) -> Resul
         beta: product.beta,
     };
     let batch_strides = (a.batch_stride(), b.batch_stride(), c.batch_stride);
+    if Piece::fits(&first) {
+        let pieces = n.div_ceil(PIECE);
+        device.for_each(c.batch * pieces, c.batch * k * n, |index| {
+            let (entry, start) = (index / pieces, index % pieces * PIECE);
+            let product = first.entry(entry, batch_strides);
+            device.run(Piece { product, first: start, count: PIECE.min(n - start) });
+        });
+        return Ok(());
+    }
     // SAFETY: `GemmBatched::new` checked the sizes against the views; the entries of C share no element.
     device.for_each(c.batch, c.batch * m * k * n / 16, |index| unsafe {
         first.entry(index, batch_strides).run(Parallelism::None)

@@ -9,6 +9,7 @@ mod blas;
 mod buffer;
 mod dequantize;
 mod few_rows;
+mod few_rows_batched;
 mod gemm;
 mod gemv;
 mod instructions;

@@ -116,17 +116,23 @@ pub fn gemm_batched<B: Blas>(device: &B) {
             }
         }
     }
-    broadcast(device);
+    // few rows and many: devices take other paths for them; columns beside whole blocks of 16 to 128
+    for (m, k, n) in [(4, 65, 6), (1, 3, 300), (5, 40, 128), (8, 7, 147), (9, 16, 130)] {
+        broadcast(device, (m, k, n), true);
+        broadcast(device, (m, k, n), false);
+    }
 }
 
 /// One matrix against each of a batch, added to what was there.
-fn broadcast<B: Blas>(device: &B) {
-    let (batch, m, k, n) = (3, 4, 65, 6);
+fn broadcast<B: Blas>(device: &B, (m, k, n): (usize, usize, usize), transposed: bool) {
+    let batch = 3;
     let (a, b) = (Host::uniform("a", m, k), Host::uniform("b", batch * k, n));
     let old = Host::uniform("c", batch * m, n);
     let mut c = held(device, &old, false, 0);
-    let (a_held, b_held) = (held(device, &a, true, 3), held(device, &b, false, 3));
-    let (left, right) = (a_held.view().broadcast(batch).t(), b_held.view().blocks(batch).unwrap());
+    let (a_held, b_held) = (held(device, &a, transposed, 3), held(device, &b, false, 3));
+    let left = a_held.view().broadcast(batch);
+    let (left, right) =
+        (if transposed { left.t() } else { left.into() }, b_held.view().blocks(batch).unwrap());
     let product = GemmBatched::new(left, right, c.view_mut().blocks(batch).unwrap()).unwrap();
     device.gemm_batched(product.beta(1.0)).unwrap();
     let part = |host: &Host, rows: usize, index: usize| Host {
