@@ -87,21 +87,22 @@ impl Piece {
     /// C = alpha · A · B + beta · C, by sums of the rows of B.
     #[inline(always)]
     fn sums<I: Isa>(&self, row: usize, rows: usize) {
-        let Product { k, b, b_strides, alpha, beta, .. } = self.product;
+        let Product { b, b_strides, alpha, beta, .. } = self.product;
         // Four names, as in `dots`: of an array the compiler makes gathers.
         let [mut sum_a, mut sum_b, mut sum_c, mut sum_d] = [[0.0; PIECE]; BLOCK];
         let x: [&[f32]; BLOCK] = std::array::from_fn(|i| self.a(row + i.min(rows - 1)));
-        for value in 0..k {
+        let [xa, xb, xc, xd] = x.map(|x| x.iter());
+        for (value, (((xa, xb), xc), xd)) in xa.zip(xb).zip(xc).zip(xd).enumerate() {
             let ahead = b.wrapping_add((value + ROWS_AHEAD) * b_strides.0 + self.first);
             (0..self.count).step_by(LANES).for_each(|column| prefetch(ahead.wrapping_add(column)));
             // SAFETY: a part of a row of the view.
             let values = unsafe {
                 std::slice::from_raw_parts(b.wrapping_add(value * b_strides.0 + self.first), self.count)
             };
-            add_scaled::<I>(&mut sum_a, values, x[0][value]);
-            add_scaled::<I>(&mut sum_b, values, x[1][value]);
-            add_scaled::<I>(&mut sum_c, values, x[2][value]);
-            add_scaled::<I>(&mut sum_d, values, x[3][value]);
+            add_scaled::<I>(&mut sum_a, values, *xa);
+            add_scaled::<I>(&mut sum_b, values, *xb);
+            add_scaled::<I>(&mut sum_c, values, *xc);
+            add_scaled::<I>(&mut sum_d, values, *xd);
         }
         let sums = [sum_a, sum_b, sum_c, sum_d];
         for (i, sums) in sums.iter().enumerate().take(rows) {
