@@ -3,6 +3,7 @@
 mod audit;
 mod check_sizes;
 mod cuda_stubs;
+mod licences;
 mod names;
 mod ptx;
 mod workspace;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Task {
     /// Fails when a source file has more than 400 lines or a function more than 80.
     CheckSizes,
+    /// Fails when a dependency has a licence that is not allowed, or does not come from crates.io.
+    Licences,
     /// Compiles the kernels to PTX for sm_20 with clang 16 (another one: the variable CLANG).
     Ptx {
         /// Fail when a committed text differs, and write nothing.
@@ -46,20 +49,24 @@ enum Task {
     /// Checks that an example needs no CUDA function newer than CUDA 8.0.
     Audit {
         /// The example to build.
-        #[arg(default_value = "devices")]
+        #[arg(default_value = "describe")]
         example: String,
+        /// Build in the usual folder, which was never built with other CUDA libraries.
+        #[arg(long)]
+        in_place: bool,
     },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::CheckSizes => check_sizes::run(),
+        Task::Licences => licences::run(),
         Task::Ptx { check, ptxas, architecture } => {
             ptx::run(check)?;
             ptxas.map_or(Ok(()), |ptxas| ptx::resources(&ptxas, &architecture))
         }
         Task::CudaStubs { shared: true, .. } => cuda_stubs::run(cuda_stubs::Kind::Shared),
         Task::CudaStubs { .. } => cuda_stubs::run(cuda_stubs::Kind::Static),
-        Task::Audit { example } => audit::run(&example),
+        Task::Audit { example, in_place } => audit::run(&example, in_place),
     }
 }

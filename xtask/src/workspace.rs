@@ -10,16 +10,18 @@ pub(crate) fn root() -> anyhow::Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")
 }
 
+/// What cargo knows of the workspace with all features.
+pub(crate) fn metadata() -> anyhow::Result<serde_json::Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let text = output(
+        Command::new(cargo).args(["metadata", "--format-version=1", "--all-features"]).current_dir(root()?),
+    )?;
+    Ok(serde_json::from_str(&text)?)
+}
+
 /// The folder with the sources of a dependency.
 pub(crate) fn dependency(name: &str) -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--all-features"])
-        .current_dir(root()?)
-        .output()
-        .context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists packages")?;
     let manifest = packages
         .iter()

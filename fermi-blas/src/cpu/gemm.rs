@@ -30,11 +30,13 @@ unsafe impl Send for Product {}
 unsafe impl Sync for Product {}
 
 impl Product {
-    fn entry(&self, index: usize, (a, b, c): (usize, usize, usize)) -> Self {
+    /// One entry of a batch, by the distances between matrices and the entries that share one.
+    fn entry(&self, index: usize, [a, b, c]: [(usize, usize); 3]) -> Self {
+        let at = |(stride, repeat): (usize, usize)| index / repeat * stride;
         Self {
-            a: self.a.wrapping_add(index * a),
-            b: self.b.wrapping_add(index * b),
-            c: self.c.wrapping_add(index * c),
+            a: self.a.wrapping_add(at(a)),
+            b: self.b.wrapping_add(at(b)),
+            c: self.c.wrapping_add(at(c)),
             ..*self
         }
     }
@@ -119,19 +121,21 @@ pub(super) fn gemm_batched(device: &Cpu, product: GemmBatched<'_, Cpu>) -> Resul
         alpha: product.alpha,
         beta: product.beta,
     };
-    let batch_strides = (a.batch_stride(), b.batch_stride(), c.batch_stride);
+    let repeat = |batch: usize| c.batch.checked_div(batch).unwrap_or(1).max(1);
+    let strides =
+        [(a.batch_stride(), repeat(a.batch())), (b.batch_stride(), repeat(b.batch())), (c.batch_stride, 1)];
     if Piece::fits(&first) {
         let pieces = n.div_ceil(PIECE);
         device.for_each(c.batch * pieces, c.batch * k * n, |index| {
             let (entry, start) = (index / pieces, index % pieces * PIECE);
-            let product = first.entry(entry, batch_strides);
+            let product = first.entry(entry, strides);
             device.run(Piece { product, first: start, count: PIECE.min(n - start) });
         });
         return Ok(());
     }
     // SAFETY: `GemmBatched::new` checked the sizes against the views; the entries of C share no element.
     device.for_each(c.batch, c.batch * m * k * n / 16, |index| unsafe {
-        first.entry(index, batch_strides).run(Parallelism::None)
+        first.entry(index, strides).run(Parallelism::None)
     });
     Ok(())
 }

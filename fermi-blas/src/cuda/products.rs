@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cublas_sys::{
     cublasCreate_v2, cublasDestroy_v2, cublasGetVersion_v2, cublasHandle_t, cublasOperation_t,
-    cublasSetStream_v2, cublasSgemm_v2, cublasStatus_t,
+    cublasSetStream_v2, cublasSgemm_v2, cublasSgemmBatched, cublasStatus_t,
 };
 
 use super::context::Context;
@@ -150,9 +150,6 @@ impl Products {
     /// As for [`crate::gpu::Runtime::gemm`].
     pub(super) unsafe fn gemm(&self, product: &BatchedProduct) -> Result<()> {
         let BatchedProduct { m, k, n, batch, a, b, c, alpha, beta } = *product;
-        if m == 0 || n == 0 || batch == 0 {
-            return Ok(());
-        }
         self.context.enter()?;
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(multiply) = self.bf16 {
@@ -208,6 +205,45 @@ impl Products {
     }
 }
 
+impl Products {
+    /// Whether a product's entries may lie at other than one distance: not in bfloat16, for which there is no such function.
+    pub(super) fn takes_pointers(&self) -> bool {
+        self.bf16.is_none()
+    }
+
+    /// The same product with the entries' addresses in device memory: those of A, then of B, then of C.
+    ///
+    /// # Safety
+    /// As for [`crate::gpu::Runtime::gemm`].
+    pub(super) unsafe fn gemm_pointers(&self, product: &BatchedProduct, pointers: u64) -> Result<()> {
+        let BatchedProduct { m, k, n, batch, a, b, c, alpha, beta } = *product;
+        self.context.enter()?;
+        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = |part: usize| pointers + (part * batch * size_of::<u64>()) as u64;
+        // SAFETY: the sizes were checked where the views were built; cuBLAS reads alpha and beta before it returns.
+        let status = unsafe {
+            cublasSgemmBatched(
+                handle.0,
+                operation(b),
+                operation(a),
+                int(n)?,
+                int(m)?,
+                int(k)?,
+                &alpha,
+                at(1) as *mut *const f32,
+                leading(b)?,
+                at(0) as *mut *const f32,
+                leading(a)?,
+                &beta,
+                at(2) as *mut *mut f32,
+                leading(c)?,
+                int(batch)?,
+            )
+        };
+        cublas("cublasSgemmBatched", status)
+    }
+}
+
 impl Drop for Products {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
@@ -231,6 +267,7 @@ fn leading(operand: Operand) -> Result<c_int> {
     int(operand.row_stride.max(1))
 }
 
+/// 0 for a matrix that all entries share; other repetitions go by pointers.
 fn stride(operand: Operand) -> c_longlong {
-    operand.batch_stride as c_longlong
+    if operand.repeat == 1 { operand.batch_stride as c_longlong } else { 0 }
 }

@@ -141,7 +141,7 @@ impl Runtime for Emulator {
         let (a_strides, b_strides) = (strides(a), strides(b));
         for entry in 0..batch {
             let at = |operand: crate::gpu::Operand, index: usize| {
-                (operand.address as *mut f32).wrapping_add(entry * operand.batch_stride + index)
+                (operand.entry(entry).address as *mut f32).wrapping_add(index)
             };
             for row in 0..m {
                 for column in 0..n {

@@ -26,12 +26,14 @@ fn groups(rows: usize, columns: usize, group_rows: usize, step: usize) -> (u32, 
 }
 
 fn operand<R: Runtime>(view: View<'_, Gpu<R>>, transposed: bool) -> Operand {
-    Operand { address: view.address(), row_stride: view.row_stride(), batch_stride: 0, transposed }
+    Operand { address: view.address(), row_stride: view.row_stride(), batch_stride: 0, repeat: 1, transposed }
 }
 
-fn batched<R: Runtime>(view: BatchView<'_, Gpu<R>>, transposed: bool) -> Operand {
+/// An input of a batch of products, each of its matrices for as many entries as it takes.
+fn batched<R: Runtime>(view: BatchView<'_, Gpu<R>>, batch: usize, transposed: bool) -> Operand {
     let (row_stride, batch_stride) = (view.row_stride(), view.batch_stride());
-    Operand { address: view.address(), row_stride, batch_stride, transposed }
+    let repeat = batch.checked_div(view.batch()).unwrap_or(1).max(1);
+    Operand { address: view.address(), row_stride, batch_stride, repeat, transposed }
 }
 
 macro_rules! arguments {
@@ -61,15 +63,15 @@ impl<R: Runtime> Blas for Gpu<R> {
     }
 
     fn gemm_batched(&self, product: GemmBatched<'_, Self>) -> Result<()> {
-        let (m, k, n) = product.size();
+        let ((m, k, n), batch) = (product.size(), product.c.batch());
         let product = BatchedProduct {
             m,
             k,
             n,
-            batch: product.c.batch(),
-            a: batched(product.a.view, product.a.transposed),
-            b: batched(product.b.view, product.b.transposed),
-            c: batched(product.c.as_view(), false),
+            batch,
+            a: batched(product.a.view, batch, product.a.transposed),
+            b: batched(product.b.view, batch, product.b.transposed),
+            c: batched(product.c.as_view(), batch, false),
             alpha: product.alpha,
             beta: product.beta,
         };

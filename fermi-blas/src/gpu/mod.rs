@@ -7,7 +7,7 @@
 mod backend;
 mod blas;
 mod buffer;
-mod kernels;
+pub(crate) mod kernels;
 mod launch;
 mod module;
 mod row_ops;

@@ -23,8 +23,28 @@ pub struct Operand {
     pub row_stride: usize,
     /// Elements from one batch entry to the next.
     pub batch_stride: usize,
+    /// Entries in a row that share a matrix, at least 1: entry i lies `i / repeat` strides from the first.
+    pub repeat: usize,
     /// Whether it enters transposed.
     pub transposed: bool,
+}
+
+impl Operand {
+    /// The matrix of one entry.
+    #[must_use]
+    pub fn entry(self, index: usize) -> Self {
+        let elements = index / self.repeat * self.batch_stride;
+        Self { address: self.address + (elements * size_of::<f32>()) as u64, ..self }
+    }
+
+    /// The one distance between neighbouring entries of a batch, if there is one.
+    pub(crate) fn stride(self, batch: usize) -> Option<usize> {
+        match self.repeat {
+            1 => Some(self.batch_stride),
+            repeat if repeat >= batch => Some(0),
+            _ => None,
+        }
+    }
 }
 
 /// C_i = alpha · A_i · B_i + beta · C_i, float32, all matrices in the order of rows.

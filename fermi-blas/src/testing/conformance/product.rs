@@ -118,31 +118,44 @@ pub fn gemm_batched<B: Blas>(device: &B) {
     }
     // few rows and many: devices take other paths for them; columns beside whole blocks of 16 to 128
     for (m, k, n) in [(4, 65, 6), (1, 3, 300), (5, 40, 128), (8, 7, 147), (9, 16, 130)] {
-        broadcast(device, (m, k, n), true);
-        broadcast(device, (m, k, n), false);
+        shared(device, (m, k, n), true);
+        shared(device, (m, k, n), false);
     }
 }
 
-/// One matrix against each of a batch, added to what was there.
-fn broadcast<B: Blas>(device: &B, (m, k, n): (usize, usize, usize), transposed: bool) {
-    let batch = 3;
-    let (a, b) = (Host::uniform("a", m, k), Host::uniform("b", batch * k, n));
-    let old = Host::uniform("c", batch * m, n);
-    let mut c = held(device, &old, false, 0);
-    let (a_held, b_held) = (held(device, &a, transposed, 3), held(device, &b, false, 3));
-    let left = a_held.view().broadcast(batch);
-    let (left, right) =
-        (if transposed { left.t() } else { left.into() }, b_held.view().blocks(batch).unwrap());
-    let product = GemmBatched::new(left, right, c.view_mut().blocks(batch).unwrap()).unwrap();
-    device.gemm_batched(product.beta(1.0)).unwrap();
-    let part = |host: &Host, rows: usize, index: usize| Host {
-        rows,
-        columns: n,
-        values: host.values[index * rows * n..][..rows * n].to_vec(),
-    };
-    for index in 0..batch {
-        let expected = naive_gemm(&a, &part(&b, k, index), &part(&old, m, index), 1.0, 1.0);
-        let actual = &c.values()[index * m * n..][..m * n];
-        assert_near("broadcast", actual, &expected.values, &expected.magnitudes, tolerance::product(k));
+/// Fewer matrices than products, each for several of them, added to what was there.
+fn shared<B: Blas>(device: &B, (m, k, n): (usize, usize, usize), transposed: bool) {
+    let batch = 12;
+    for (lefts, rights) in [(1, 12), (12, 3), (2, 3), (4, 1), (12, 12)] {
+        let (a, b) = (Host::uniform("a", lefts * m, k), Host::uniform("b", rights * k, n));
+        let old = Host::uniform("c", batch * m, n);
+        let part = |host: &Host, rows: usize, index: usize| Host {
+            rows,
+            columns: host.columns,
+            values: host.values[index * rows * host.columns..][..rows * host.columns].to_vec(),
+        };
+        let mut c = held(device, &old, false, 0);
+        // a transposed input is kept as its blocks' transposes, one below the other
+        let kept = match transposed {
+            true => {
+                let blocks = (0..lefts).flat_map(|index| part(&a, m, index).transposed().values);
+                Host { rows: lefts * k, columns: m, values: blocks.collect() }
+            }
+            false => Host { rows: a.rows, columns: k, values: a.values.clone() },
+        };
+        let (a_held, b_held) = (held(device, &kept, false, 3), held(device, &b, false, 3));
+        let left = a_held.view().blocks(lefts).unwrap();
+        let left = if transposed { left.t() } else { left.into() };
+        let right = b_held.view().blocks(rights).unwrap();
+        let product = GemmBatched::new(left, right, c.view_mut().blocks(batch).unwrap()).unwrap();
+        device.gemm_batched(product.beta(1.0)).unwrap();
+        let values = c.values();
+        for index in 0..batch {
+            let left = part(&a, m, index / (batch / lefts));
+            let right = part(&b, k, index / (batch / rights));
+            let expected = naive_gemm(&left, &right, &part(&old, m, index), 1.0, 1.0);
+            let actual = &values[index * m * n..][..m * n];
+            assert_near("shared", actual, &expected.values, &expected.magnitudes, tolerance::product(k));
+        }
     }
 }
