@@ -6,6 +6,8 @@ mod conv;
 mod cpu;
 mod error;
 mod gate;
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+mod gpu;
 mod scan;
 mod shape;
 

@@ -1,6 +1,8 @@
 //! Inputs, a plain float64 oracle and the tolerance that all tests here share.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod golden;
+
 use fermi_blas::testing::uniform;
 use gdn_scan::{L2_EPS, Mode, Options, ScanArgs, gated_delta_rule_with};
 use ndarray::{Array2, Array3, s};
