@@ -2,11 +2,11 @@
 
 use fermi_blas::{Backend, Blas, Matrix, ViewMut};
 
-use crate::slices::Pass;
-use crate::{Config, Grid, Options, Result, VisionConfig, window_order};
+use crate::indices::{INDICES, Indices};
+use crate::{Config, Options, Result, VisionConfig};
 
-/// Patches that are permuted on the host and sent to the device at once.
-const STAGED_PATCHES: usize = 64;
+/// Patches that are permuted on the host and sent to the device at once: few transfers, and room in a processor's cache.
+const STAGED_PATCHES: usize = 512;
 
 /// Shapes of the buffers, N = `max_patches`, D = `hidden_size`, I = `intermediate_size`.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +31,17 @@ impl Shapes {
         }
     }
 
-    /// Bytes of the buffers on the device: float32, and one row of u32 indices.
+    /// Bytes of the buffers on the device: float32 values and u32 indices.
     pub(crate) fn bytes(&self) -> usize {
         let buffers = [self.patches, self.wide, self.wide, self.wide, self.qkv, self.mlp, self.scores];
         let values = buffers.iter().map(|[rows, columns]| rows.saturating_mul(*columns));
-        values.fold(self.wide[0], usize::saturating_add).saturating_mul(4)
+        values.fold(INDICES * self.wide[0], usize::saturating_add).saturating_mul(4)
     }
 }
 
 /// The buffers of a pass of at most N patches.
 #[derive(Debug)]
-pub(crate) struct Activations<B: Backend> {
+pub(crate) struct Activations<B: Blas> {
     /// Pixel values, one patch a row. `[N, channels * P * P]`
     pub(crate) patches: Matrix<B>,
     /// The residual stream. `[N, D]`
@@ -56,15 +56,13 @@ pub(crate) struct Activations<B: Backend> {
     pub(crate) mlp: Matrix<B>,
     /// Scores of some query rows, a row's heads side by side. `[rows, heads * keys]`
     pub(crate) scores: Matrix<B>,
-    /// Position ids or a window order. `[1, N]`
-    pub(crate) indices: Matrix<B, u32>,
-    /// The same on the host.
-    pub(crate) host_indices: Vec<u32>,
+    /// Position ids and window orders.
+    pub(crate) indices: Indices<B>,
     /// Patches on their way to the device. `[64, channels * P * P]`
     pub(crate) staging: Vec<f32>,
 }
 
-impl<B: Backend> Activations<B> {
+impl<B: Blas> Activations<B> {
     pub(crate) fn new(device: &B, config: &Config, options: &Options) -> Result<Self> {
         let Shapes { patches, wide, qkv, mlp, scores } = Shapes::new(config, options);
         let zeros = |[rows, columns]: [usize; 2]| Matrix::zeros(device, rows, columns);
@@ -76,8 +74,7 @@ impl<B: Backend> Activations<B> {
             qkv: zeros(qkv)?,
             mlp: zeros(mlp)?,
             scores: zeros(scores)?,
-            indices: Matrix::zeros(device, 1, options.max_patches)?,
-            host_indices: Vec::with_capacity(options.max_patches),
+            indices: Indices::new(device, options.max_patches)?,
             staging: vec![0.0; STAGED_PATCHES.min(options.max_patches) * config.vision_config.patch_values()],
         })
     }
@@ -91,35 +88,4 @@ pub(crate) fn part<B: Backend>(
 ) -> Result<ViewMut<'_, B>> {
     let len = buffer.rows() * buffer.columns();
     Ok(buffer.view_mut().reshape(1, len)?.column_range(0..rows * columns)?.reshape(rows, columns)?)
-}
-
-/// Which of two buffers is read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stream {
-    /// `Activations::hidden`
-    Hidden,
-    /// `Activations::normed`
-    Normed,
-}
-
-/// Copies the rows of a pass to `activations.windows`, so that every window's vectors are contiguous.
-pub(crate) fn gather_windows<B: Blas>(
-    device: &B,
-    pass: Pass<'_>,
-    window: Grid,
-    source: Stream,
-    activations: &mut Activations<B>,
-) -> Result<()> {
-    let _span = device.span("window gather");
-    let Activations { hidden, normed, windows, indices, host_indices, .. } = activations;
-    host_indices.clear();
-    pass.ranges().for_each(|(grid, rows)| window_order::append(rows.start, grid, window, host_indices));
-    let rows = host_indices.len();
-    let mut order = indices.view_mut().column_range(0..rows)?;
-    device.write(host_indices, order.reborrow())?;
-    let source = match source {
-        Stream::Hidden => hidden.row_range(0..rows)?,
-        Stream::Normed => normed.row_range(0..rows)?,
-    };
-    Ok(device.gather(source.into(), order.as_view(), windows.row_range_mut(0..rows)?)?)
 }

@@ -1,12 +1,9 @@
 //! The window kernels on the CPU.
 
-use fermi_blas::{Cpu, Error, Result, View, ViewMut};
+use fermi_blas::{Cpu, Result, View, ViewMut};
 
+use crate::window_backend::{check_attention, check_mean};
 use crate::{WINDOW_PATCHES, WindowBackend};
-
-fn check(operation: &'static str, axis: &'static str, expected: usize, actual: usize) -> Result<()> {
-    if expected == actual { Ok(()) } else { Err(Error::Shape { operation, axis, expected, actual }) }
-}
 
 impl WindowBackend for Cpu {
     fn window_attention(
@@ -16,12 +13,8 @@ impl WindowBackend for Cpu {
         scaling: f32,
         context: ViewMut<'_, Self>,
     ) -> Result<()> {
+        let head_dim = check_attention(&qkv, heads, &context.as_view())?;
         let (rows, width) = (context.rows(), context.columns());
-        check("window_attention", "rows", rows, qkv.rows())?;
-        check("window_attention", "rows", rows.next_multiple_of(WINDOW_PATCHES), rows)?;
-        check("window_attention", "columns", 3 * width, qkv.columns())?;
-        let head_dim = width.checked_div(heads).unwrap_or(0);
-        check("window_attention", "columns", heads * head_dim, width)?;
         if rows == 0 || width == 0 {
             return Ok(());
         }
@@ -48,8 +41,7 @@ impl WindowBackend for Cpu {
     }
 
     fn add_window_mean_in_place(&self, windows: View<'_, Self>, x: ViewMut<'_, Self>) -> Result<()> {
-        check("add_window_mean_in_place", "rows", WINDOW_PATCHES * x.rows(), windows.rows())?;
-        check("add_window_mean_in_place", "columns", x.columns(), windows.columns())?;
+        check_mean(&windows, &x.as_view())?;
         self.for_each_row(x, |window, x| {
             let [a, b, c, d] = std::array::from_fn(|patch| windows.row(window * WINDOW_PATCHES + patch));
             for ((((x, a), b), c), d) in x.iter_mut().zip(a).zip(b).zip(c).zip(d) {
@@ -80,6 +72,3 @@ fn softmax(scores: [f32; WINDOW_PATCHES]) -> [f32; WINDOW_PATCHES] {
     let sum: f32 = exponentials.iter().sum();
     exponentials.map(|exponential| exponential / sum)
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,6 @@
 use fermi_blas::{Blas, Checkpoint, Gemm, Matrix, RowOps};
 
 use crate::activations::Activations;
-use crate::positions::Positions;
 use crate::slices::Pass;
 use crate::{Config, Result, Slice, VisionConfig};
 
@@ -38,25 +37,14 @@ impl<B: Blas + RowOps> Embeddings<B> {
         })
     }
 
-    /// Fills the first rows of `activations.hidden` with the embeddings of a pass.
-    pub(crate) fn forward(
-        &self,
-        device: &B,
-        pass: Pass<'_>,
-        positions: &Positions,
-        activations: &mut Activations<B>,
-    ) -> Result<()> {
+    /// Fills the first rows of `activations.hidden` with the embeddings of a pass, whose indices are there already.
+    pub(crate) fn forward(&self, device: &B, pass: Pass<'_>, activations: &mut Activations<B>) -> Result<()> {
         let _span = device.span("embeddings");
         self.upload(device, pass, activations)?;
-        let Activations { patches, hidden, indices, host_indices, .. } = activations;
+        let Activations { patches, hidden, indices, .. } = activations;
         let rows = pass.rows();
-        host_indices.clear();
-        pass.grids().for_each(|grid| positions.append(grid.rows, grid.columns, host_indices));
-        let mut ids = indices.view_mut().column_range(0..rows)?;
-        device.write(host_indices, ids.reborrow())?;
-
         let mut hidden = hidden.row_range_mut(0..rows)?; // [T, D]
-        device.gather(self.position_embedding.view().into(), ids.as_view(), hidden.reborrow())?;
+        device.gather(self.position_embedding.view().into(), indices.positions()?, hidden.reborrow())?;
         let patches = patches.row_range(0..rows)?; // [T, channels * P * P]
         device.gemm(Gemm::new(patches, self.patch_embedding.view().t(), hidden.reborrow())?.beta(1.0))?;
         Ok(device.add_in_place(hidden, self.patch_embedding_bias.view())?)

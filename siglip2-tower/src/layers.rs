@@ -1,11 +1,17 @@
 //! The two layers that everything is built of.
 
+use std::ops::Range;
+
 use fermi_blas::{Blas, Checkpoint, Gemm, Matrix, RowOps, View, ViewMut};
 
 use crate::Result;
 
-/// Outputs that are transposed at once while a weight is loaded: they fill a cache line of the target.
-const STRIP: usize = 16;
+/// Inputs that are transposed and sent to the device at once while a weight is loaded: few transfers, and room in a
+/// processor's cache for all their outputs.
+const STRIP: usize = 64;
+
+/// Outputs that are transposed together: they fill a cache line.
+const LINE: usize = 16;
 
 /// y = x · Wᵀ + b
 ///
@@ -41,22 +47,18 @@ impl<B: Blas + RowOps> Linear<B> {
     ) -> Result<Self> {
         let mut weight = Matrix::zeros(device, inputs, names.len() * outputs)?;
         let mut bias = Matrix::zeros(device, 1, names.len() * outputs)?;
-        let mut strip = vec![0.0; STRIP.min(outputs) * inputs];
+        let mut strip = vec![0.0; STRIP.min(inputs) * outputs];
         for (index, name) in names.iter().enumerate() {
-            let first = index * outputs;
+            let columns = index * outputs..(index + 1) * outputs;
             let values = checkpoint.load_vec(&format!("{name}.weight"), &[outputs, inputs])?;
-            for (index, rows) in values.chunks(STRIP * inputs).enumerate() {
-                let (start, width) = (first + index * STRIP, rows.len() / inputs);
-                let strip = &mut strip[..rows.len()]; // [inputs, width]
-                for (input, strip) in strip.chunks_exact_mut(width).enumerate() {
-                    for (value, row) in strip.iter_mut().zip(rows.chunks_exact(inputs)) {
-                        *value = row[input];
-                    }
-                }
-                device.write(strip, weight.view_mut().column_range(start..start + width)?)?;
+            for start in (0..inputs).step_by(STRIP) {
+                let rows = start..(start + STRIP).min(inputs);
+                let strip = &mut strip[..rows.len() * outputs]; // [rows, outputs]
+                transpose(&values, inputs, rows.clone(), strip);
+                device.write(strip, weight.view_mut().row_range(rows)?.column_range(columns.clone())?)?;
             }
             let values = checkpoint.load_vec(&format!("{name}.bias"), &[outputs])?;
-            device.write(&values, bias.view_mut().column_range(first..first + outputs)?)?;
+            device.write(&values, bias.view_mut().column_range(columns)?)?;
         }
         Ok(Self { weight, bias })
     }
@@ -77,6 +79,18 @@ impl<B: Blas + RowOps> Linear<B> {
     pub(crate) fn forward_add(&self, device: &B, x: View<'_, B>, mut y: ViewMut<'_, B>) -> Result<()> {
         device.gemm(Gemm::new(x, self.weight.view(), y.reborrow())?.beta(1.0))?;
         Ok(device.add_in_place(y, self.bias.view())?)
+    }
+}
+
+/// Some columns of a matrix of `width` columns, as the rows of `target`.
+fn transpose(matrix: &[f32], width: usize, columns: Range<usize>, target: &mut [f32]) {
+    let height = matrix.len() / width;
+    for (index, lines) in matrix.chunks(LINE * width).enumerate() {
+        for (row, column) in target.chunks_exact_mut(height).zip(columns.clone()) {
+            for (value, line) in row[index * LINE..].iter_mut().zip(lines.chunks_exact(width)) {
+                *value = line[column];
+            }
+        }
     }
 }
 

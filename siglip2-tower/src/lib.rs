@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod activations;
 mod attention;
@@ -8,6 +8,10 @@ mod cpu;
 mod embeddings;
 mod encoder;
 mod error;
+#[cfg(any(feature = "cuda", feature = "emulated"))]
+#[allow(unsafe_code, reason = "starting a kernel is unsafe")]
+mod gpu;
+mod indices;
 mod layers;
 mod memory_plan;
 mod merger;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fermi_blas::{Checkpoint, Cpu, Matrix, Observer, ViewMut};
 
-use crate::activations::{Activations, Stream, gather_windows};
+use crate::activations::Activations;
 use crate::embeddings::Embeddings;
 use crate::encoder::EncoderLayer;
 use crate::layers::LayerNorm;
@@ -177,7 +177,11 @@ impl<B: WindowBackend> Tower<B> {
         mut output: ViewMut<'_, B>,
     ) -> Result<()> {
         let Self { device, config, weights, activations, positions, .. } = self;
-        weights.embeddings.forward(device, pass, positions, activations)?; // [T, D]
+        let kernel: Grid = config.merge_kernel_size.into();
+        let merges = weights.vit_merger.iter().map(|_| WINDOW);
+        let merges = merges.chain(weights.mlp.iter().map(|_| kernel));
+        activations.indices.upload(device, pass, positions, merges)?;
+        weights.embeddings.forward(device, pass, activations)?; // [T, D]
         observer.stage(format_args!("embeddings"), activations.hidden.row_range(0..pass.rows())?)?;
         for (index, layer) in weights.layers.iter().enumerate() {
             layer.forward(device, pass, activations)?; // [T, D]
@@ -195,10 +199,12 @@ impl<B: WindowBackend> Tower<B> {
         weights.post_layernorm.forward(device, hidden.row_range(0..pass.rows())?, normed.reborrow())?;
         observer.stage(format_args!("post_layernorm"), normed.as_view())?;
 
-        let kernel: Grid = config.merge_kernel_size.into();
+        let first = weights.vit_merger.iter().len();
         for (round, mlp) in weights.mlp.iter().enumerate() {
-            let source = if round == 0 { Stream::Normed } else { Stream::Hidden };
-            gather_windows(device, pass, kernel, source, activations)?; // [M, D]
+            let Activations { hidden, normed, windows, indices, .. } = activations;
+            let rows = 0..pass.rows();
+            let source = if round == 0 { normed } else { hidden }.row_range(rows.clone())?; // [M, D]
+            indices.gather_windows(device, first + round, source, windows.row_range_mut(rows)?)?;
             pass = pass.reduced(kernel);
             if round + 1 < weights.mlp.len() {
                 mlp.forward(device, pass.rows(), None, activations)?; // [M / 4, D]

@@ -2,7 +2,7 @@
 
 use fermi_blas::{Activation, Blas, Checkpoint};
 
-use crate::activations::{Activations, Stream, gather_windows, part};
+use crate::activations::{Activations, part};
 use crate::attention::SelfAttention;
 use crate::layers::{LayerNorm, Linear};
 use crate::slices::Pass;
@@ -40,9 +40,9 @@ impl<B: WindowBackend> VitMerger<B> {
     /// Replaces the first T rows of `activations.hidden` by T / 4 merged ones.
     pub(crate) fn forward(&self, device: &B, pass: Pass<'_>, activations: &mut Activations<B>) -> Result<()> {
         let rows = pass.rows();
-        gather_windows(device, pass, WINDOW, Stream::Hidden, activations)?; // [T, D]
-        let Activations { hidden, windows, normed, qkv, mlp, .. } = activations;
+        let Activations { hidden, windows, normed, qkv, mlp, indices, .. } = activations;
         let mut windows = windows.row_range_mut(0..rows)?; // [T, D]
+        indices.gather_windows(device, 0, hidden.row_range(0..rows)?, windows.reborrow())?;
         let mut normed = normed.row_range_mut(0..rows)?; // [T, D]
         let mut qkv = qkv.row_range_mut(0..rows)?; // [T, 3 D]
         self.layer_norm1.forward(device, windows.as_view(), normed.reborrow())?;

@@ -1,21 +1,19 @@
 //! What a tower holds equals its plan.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use common::{CASES, Golden, checkpoint, in_mode, options};
-use fermi_blas::{Backend, Cpu};
-use siglip2_tower::{DownsampleMode, Tower};
+use siglip2_tower::{DownsampleMode, Tower, WindowBackend};
 
-#[test]
-fn a_loaded_tower_holds_what_was_planned() {
-    for name in CASES {
+fn a_loaded_tower_holds_what_was_planned<B: WindowBackend>(device: &B, cases: &[&str], user: &str) {
+    for name in cases {
         let golden = Golden::read(name);
-        let checkpoint = checkpoint(&golden, "memory");
+        let checkpoint = checkpoint(&golden, user);
         for mode in [DownsampleMode::X16, DownsampleMode::X4] {
-            let device = Cpu::with_threads(1).unwrap();
             let options = in_mode(mode, options(500));
             let plan = golden.config.memory_plan(&options).unwrap();
-            let tower = Tower::load(&device, &checkpoint, &golden.config, options).unwrap();
+            let tower = Tower::load(device, &checkpoint, &golden.config, options).unwrap();
             assert_eq!(device.memory().in_use, plan.total(), "{name} {mode}");
             let beside = tower.share().unwrap();
             assert_eq!(device.memory().in_use, plan.total() + plan.scratch, "{name} {mode}");
@@ -23,4 +21,23 @@ fn a_loaded_tower_holds_what_was_planned() {
             assert_eq!(device.memory().in_use, 0, "{name} {mode}");
         }
     }
+}
+
+#[test]
+fn the_plan_on_the_cpu() {
+    a_loaded_tower_holds_what_was_planned(&common::device(), &CASES, "memory");
+}
+
+#[cfg(feature = "emulated")]
+#[test]
+fn the_plan_on_the_emulated_device() {
+    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward);
+    a_loaded_tower_holds_what_was_planned(&device, &CASES, "memory-emulated");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn the_plan_on_cuda() {
+    a_loaded_tower_holds_what_was_planned(&common::cuda(), &CASES, "memory-cuda");
 }

@@ -10,15 +10,16 @@ use fermi_blas::{Checkpoint, Cpu, Recorder, Stage};
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::Value;
-use siglip2_tower::{Config, DownsampleMode, Grid, Options, Slice, Tower};
+use siglip2_tower::{Config, DownsampleMode, Grid, Options, Slice, Tower, WindowBackend};
 
 /// Largest error of any stage, relative to the largest magnitude of the reference's whole tensor. The reference's own
 /// float32 is up to 2e-6 from float64 (`noise` in the golden files), and ours, which sums in another order, likewise.
 pub(crate) const STAGE: f64 = 1e-5;
 
 /// Largest error between two runs of the same picture in other company: the same operations on other shapes sum in another
-/// order, so each run is as far from the exact value as the golden files' `noise`.
-pub(crate) const COMPANY: f64 = 1e-6;
+/// order, so each run is as far from the exact value as the golden files' `noise` (up to 1.1e-6 in `embeddings`), and two runs
+/// are twice as far from one another.
+pub(crate) const COMPANY: f64 = 2e-6;
 
 pub(crate) const CASES: [&str; 7] = ["base", "grouped", "conv3", "four_x", "twice", "twice_4x", "real_heads"];
 
@@ -132,6 +133,11 @@ pub(crate) fn device() -> Cpu {
     Cpu::with_threads(2).unwrap()
 }
 
+#[cfg(feature = "cuda")]
+pub(crate) fn cuda() -> fermi_blas::Cuda {
+    fermi_blas::Cuda::new(0).unwrap()
+}
+
 pub(crate) fn options(max_patches: usize) -> Options {
     Options { max_patches, ..Options::default() }
 }
@@ -140,11 +146,11 @@ pub(crate) fn in_mode(mode: DownsampleMode, options: Options) -> Options {
     Options { downsample_mode: Some(mode), ..options }
 }
 
-pub(crate) fn encode(tower: &mut Tower, device: &Cpu, slices: &[Slice<'_>]) -> Vec<f32> {
+pub(crate) fn encode<B: WindowBackend>(tower: &mut Tower<B>, device: &B, slices: &[Slice<'_>]) -> Vec<f32> {
     tower.encode(slices).unwrap().to_vec(device).unwrap()
 }
 
-pub(crate) fn trace(tower: &mut Tower, device: &Cpu, slices: &[Slice<'_>]) -> Vec<Stage> {
+pub(crate) fn trace<B: WindowBackend>(tower: &mut Tower<B>, device: &B, slices: &[Slice<'_>]) -> Vec<Stage> {
     let mut output = fermi_blas::Matrix::zeros(device, tower.tokens(slices).unwrap(), tower.width()).unwrap();
     let mut recorder = Recorder::new(device);
     tower.forward(slices, &mut recorder, output.view_mut()).unwrap();
