@@ -46,7 +46,7 @@ impl<B: ScanBackend> Attention<B> {
     }
 
     /// # Shapes
-    /// x and y `[T, hidden]`; the cache already holds the keys and values of the tokens before
+    /// x and y `[T, hidden]`; the cache holds the keys and values of the tokens before, and then of these
     pub(crate) fn forward(
         &self,
         pass: &Pass<'_, B>,
@@ -57,23 +57,22 @@ impl<B: ScanBackend> Attention<B> {
         y: ViewMut<'_, B>,
     ) -> Result<()> {
         let (device, tokens) = (pass.device, x.rows());
-        let AttentionActivations { q_gate, k, v, scores, output } = activations;
+        let AttentionActivations { q_gate, scores, output } = activations;
         let mut q_gate = q_gate.row_range_mut(0..tokens)?; // [T, H * 2D]
-        let mut k = k.row_range_mut(0..tokens)?; // [T, Hkv * D]
-        let mut v = v.row_range_mut(0..tokens)?; // [T, Hkv * D]
+        // Keys and values come to be where they will stay.
+        let (mut k, v) = cache.new_rows(pass.history, tokens)?; // [T, Hkv * D] each
         let mut output = output.row_range_mut(0..tokens)?; // [T, H * D]
         self.q_proj.multiply(device, x, q_gate.reborrow(), weights.reborrow())?;
         self.k_proj.multiply(device, x, k.reborrow(), weights.reborrow())?;
-        self.v_proj.multiply(device, x, v.reborrow(), weights.reborrow())?;
+        self.v_proj.multiply(device, x, v, weights.reborrow())?;
         {
             let _span = device.span("attention positions");
             let mut queries = q_gate.reborrow().heads(self.heads)?.column_range(0..self.head_dim)?; // [H, T, D]
             device.rms_norm_in_place(queries.reborrow(), self.q_norm.view(), self.eps)?;
             device.rotary_in_place(queries, pass.positions, pass.rotary)?;
-            let mut keys = k.reborrow().heads(self.key_value_heads)?; // [Hkv, T, D]
+            let mut keys = k.heads(self.key_value_heads)?; // [Hkv, T, D]
             device.rms_norm_in_place(keys.reborrow(), self.k_norm.view(), self.eps)?;
             device.rotary_in_place(keys, pass.positions, pass.rotary)?;
-            cache.append(device, pass.history, k.as_view(), v.as_view())?;
         }
         {
             let _span = device.span("attention");
@@ -95,7 +94,7 @@ impl<B: ScanBackend> Attention<B> {
     ///
     /// The scores of head h lie in columns h * S .. (h + 1) * S of one matrix `[R, H * S]` (paper, section 3.2: a leading
     /// dimension of heads x keys), which as `[R * H, S]` is one softmax. The query heads of a group share one block of
-    /// keys and values by a batch stride of 0.
+    /// keys and values: a batch of fewer matrices.
     fn attend(
         &self,
         pass: &Pass<'_, B>,
@@ -105,21 +104,16 @@ impl<B: ScanBackend> Attention<B> {
         mut output: ViewMut<'_, B>,
     ) -> Result<()> {
         let (device, heads, dim) = (pass.device, self.heads, self.head_dim);
-        let group = heads / self.key_value_heads;
         let tokens = q_gate.rows();
         let mut start = 0;
         while start < tokens {
-            let rows = pass.attention_rows.min(tokens - start);
+            let rows = self.rows(pass, tokens - start, pass.history + start, scores.columns());
             let keys = pass.history + start + rows;
             let block = scores.view_mut().column_range(0..rows * heads * keys)?;
             let mut block = block.reshape(rows, heads * keys)?; // [R, H * S]
             let q = q_gate.row_range(start..start + rows)?.heads(heads)?.column_range(0..dim)?; // [H, R, D]
-            for head in 0..self.key_value_heads {
-                let (queries, columns) = (head * group..(head + 1) * group, head * dim..(head + 1) * dim);
-                let k = cache.keys.row_range(0..keys)?.column_range(columns)?.broadcast(group); // [G, S, D]
-                let scores = block.reborrow().heads(heads)?.range(queries.clone())?; // [G, R, S]
-                device.gemm_batched(GemmBatched::new(q.range(queries)?, k.t(), scores)?)?;
-            }
+            let k = cache.keys.row_range(0..keys)?.heads(self.key_value_heads)?; // [Hkv, S, D]
+            device.gemm_batched(GemmBatched::new(q, k.t(), block.reborrow().heads(heads)?)?)?;
             device.causal_softmax_in_place(
                 block.reborrow().reshape(rows * heads, keys)?,
                 heads,
@@ -127,13 +121,9 @@ impl<B: ScanBackend> Attention<B> {
                 self.scale(),
             )?;
             let probabilities = block.as_view().heads(heads)?; // [H, R, S]
-            for head in 0..self.key_value_heads {
-                let (queries, columns) = (head * group..(head + 1) * group, head * dim..(head + 1) * dim);
-                let v = cache.values.row_range(0..keys)?.column_range(columns)?.broadcast(group); // [G, S, D]
-                let output = output.reborrow().row_range(start..start + rows)?;
-                let output = output.heads(heads)?.range(queries.clone())?; // [G, R, D]
-                device.gemm_batched(GemmBatched::new(probabilities.range(queries)?, v, output)?)?;
-            }
+            let v = cache.values.row_range(0..keys)?.heads(self.key_value_heads)?; // [Hkv, S, D]
+            let output = output.reborrow().row_range(start..start + rows)?.heads(heads)?; // [H, R, D]
+            device.gemm_batched(GemmBatched::new(probabilities, v, output)?)?;
             start += rows;
         }
         Ok(())
@@ -161,6 +151,18 @@ impl<B: ScanBackend> Attention<B> {
         Ok(device.gemm_batched(GemmBatched::new(scores.as_view().blocks(groups)?, v, output)?)?)
     }
 
+    /// How many query rows' scores to compute at once: all that are left if they fit the scratch and the history is so long
+    /// that hidden scores among the rows themselves are few; else half of them, and so on. `attention_rows` always fit.
+    fn rows(&self, pass: &Pass<'_, B>, left: usize, history: usize, scratch: usize) -> usize {
+        let mut rows = left;
+        while rows > pass.attention_rows
+            && (4 * rows > history || rows * self.heads * (history + rows) > scratch)
+        {
+            rows = rows.div_ceil(2).max(pass.attention_rows);
+        }
+        rows
+    }
+
     fn scale(&self) -> f32 {
         1.0 / (self.head_dim as f32).sqrt()
     }
@@ -183,10 +185,6 @@ pub(crate) fn tensors(config: &Config) -> [Tensor; 6] {
 pub(crate) struct AttentionActivations<B: ScanBackend> {
     /// Queries and gates, `[T, H * 2D]`
     q_gate: Matrix<B>,
-    /// `[T, Hkv * D]`
-    k: Matrix<B>,
-    /// `[T, Hkv * D]`
-    v: Matrix<B>,
     /// Scores of a block of rows against all keys, `[1, R * H * S]`
     scores: Matrix<B>,
     /// `[T, H * D]`
@@ -195,24 +193,18 @@ pub(crate) struct AttentionActivations<B: ScanBackend> {
 
 impl<B: ScanBackend> AttentionActivations<B> {
     pub(crate) fn new(device: &B, config: &Config, options: &Options) -> Result<Self> {
-        let [q_gate, k, v, scores, output] =
+        let [q_gate, scores, output] =
             attention_sizes(config, options).map(|(rows, columns)| Matrix::zeros(device, rows, columns));
-        Ok(Self { q_gate: q_gate?, k: k?, v: v?, scores: scores?, output: output? })
+        Ok(Self { q_gate: q_gate?, scores: scores?, output: output? })
     }
 }
 
 /// Rows and columns of the fields of [`AttentionActivations`]: nothing for a model without softmax layers.
-pub(crate) fn attention_sizes(config: &Config, options: &Options) -> [(usize, usize); 5] {
+pub(crate) fn attention_sizes(config: &Config, options: &Options) -> [(usize, usize); 3] {
     if config.count(crate::LayerType::FullAttention) == 0 {
-        return [(0, 0); 5];
+        return [(0, 0); 3];
     }
     let tokens = options.prefill_chunk;
     let scores = options.attention_rows * config.num_attention_heads * options.context_length;
-    [
-        (tokens, 2 * config.query_dim()),
-        (tokens, config.key_value_dim()),
-        (tokens, config.key_value_dim()),
-        (1, scores),
-        (tokens, config.query_dim()),
-    ]
+    [(tokens, 2 * config.query_dim()), (1, scores), (tokens, config.query_dim())]
 }

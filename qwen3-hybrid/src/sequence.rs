@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fermi_blas::{Backend, Matrix, View};
+use fermi_blas::{Backend, Matrix, ViewMut};
 
 use crate::{Config, Error, LayerType, Result};
 
@@ -25,20 +25,17 @@ pub(crate) struct KeyValues<B: Backend> {
 }
 
 impl<B: Backend> KeyValues<B> {
-    /// Adds the keys and values of new tokens behind `history` others.
+    /// Where the keys and values of `tokens` new tokens go, behind `history` others.
     ///
     /// # Shapes
-    /// k and v `[T, Hkv * D]`
-    pub(crate) fn append(
+    /// each `[T, Hkv * D]`
+    pub(crate) fn new_rows(
         &mut self,
-        device: &B,
         history: usize,
-        k: View<'_, B>,
-        v: View<'_, B>,
-    ) -> Result<()> {
-        let rows = history..history + k.rows();
-        device.copy(k, self.keys.row_range_mut(rows.clone())?)?;
-        Ok(device.copy(v, self.values.row_range_mut(rows)?)?)
+        tokens: usize,
+    ) -> Result<(ViewMut<'_, B>, ViewMut<'_, B>)> {
+        let rows = history..history + tokens;
+        Ok((self.keys.row_range_mut(rows.clone())?, self.values.row_range_mut(rows)?))
     }
 }
 
@@ -183,6 +180,8 @@ impl<B: Backend> Sequence<B> {
         for (layer, sizes) in self.layers.iter_mut().zip(self.sizes.iter()) {
             // Keys and values beyond the length are never read, so they may stay.
             if sizes.kind == LayerType::LinearAttention {
+                // The old state goes first, so that no more is held than before.
+                *layer = LayerState::new(device, LayerSizes { matrices: [(0, 0); 2], ..*sizes })?;
                 *layer = LayerState::new(device, *sizes)?;
             }
         }

@@ -6,8 +6,9 @@ mod common;
 
 use std::cell::RefCell;
 
-use common::{CASES, Golden, LOGITS, MARGIN, backbone, difference};
+use common::{CASES, Golden, LOGITS, MARGIN, backbone_on, difference};
 use fermi_blas::{Matrix, Precision, synthetic};
+use gdn_scan::ScanBackend;
 use proptest::prelude::*;
 use qwen3_hybrid::{Backbone, Input, Options, Sequence};
 
@@ -18,12 +19,12 @@ fn options(prefill_chunk: usize, attention_rows: usize) -> Options {
     options.prefill_chunk(prefill_chunk).attention_rows(attention_rows)
 }
 
-fn load(case: &str, prefill_chunk: usize, attention_rows: usize) -> Backbone {
+fn load<B: ScanBackend>(device: &B, case: &str, prefill_chunk: usize, attention_rows: usize) -> Backbone<B> {
     let golden = Golden::open(case);
-    backbone(&format!("splits-{prefill_chunk}"), case, &golden, options(prefill_chunk, attention_rows))
+    backbone_on(device, "splits", case, &golden, options(prefill_chunk, attention_rows))
 }
 
-fn prompt(model: &Backbone, tokens: usize) -> Vec<u32> {
+fn prompt<B: ScanBackend>(model: &Backbone<B>, tokens: usize) -> Vec<u32> {
     synthetic::token_ids("split prompt", tokens, 3, model.config().vocab_size as u32)
 }
 
@@ -33,13 +34,13 @@ struct Answer {
     rows: Vec<Vec<f32>>,
 }
 
-fn read(model: &Backbone) -> Vec<f32> {
+fn read<B: ScanBackend>(model: &Backbone<B>) -> Vec<f32> {
     let mut row = vec![0.0; model.config().vocab_size];
     model.read_logits(&mut row).unwrap();
     row
 }
 
-fn answer(model: &mut Backbone, sequence: &mut Sequence<fermi_blas::Cpu>) -> Answer {
+fn answer<B: ScanBackend>(model: &mut Backbone<B>, sequence: &mut Sequence<B>) -> Answer {
     let mut answer = Answer { ids: Vec::new(), rows: Vec::new() };
     for _ in 0..12 {
         answer.rows.push(read(model));
@@ -49,7 +50,7 @@ fn answer(model: &mut Backbone, sequence: &mut Sequence<fermi_blas::Cpu>) -> Ans
     answer
 }
 
-fn run(model: &mut Backbone, pieces: &[usize]) -> Answer {
+fn run<B: ScanBackend>(model: &mut Backbone<B>, pieces: &[usize]) -> Answer {
     let ids = prompt(model, pieces.iter().sum());
     let mut sequence = model.sequence().unwrap();
     let mut rest = &ids[..];
@@ -76,8 +77,7 @@ fn agree(what: &str, answer: &Answer, reference: &Answer) {
     }
 }
 
-#[test]
-fn any_split_of_every_config_equals_one_piece() {
+fn any_split_of_every_config_equals_one_piece<B: ScanBackend>(device: &B) {
     let ones = [1; TOKENS];
     let splits: [&[usize]; 8] = [
         &[TOKENS],
@@ -90,10 +90,10 @@ fn any_split_of_every_config_equals_one_piece() {
         &ones,
     ];
     for case in CASES {
-        let mut whole = load(case, 192, 192);
+        let mut whole = load(device, case, 192, 192);
         let reference = run(&mut whole, &[TOKENS]);
         for (chunk, rows) in [(192, 7), (64, 64), (50, 20), (5, 5), (1, 1)] {
-            let mut model = load(case, chunk, rows);
+            let mut model = load(device, case, chunk, rows);
             for pieces in splits {
                 let what = format!("{case} chunk {chunk} rows {rows} pieces {pieces:?}");
                 agree(&what, &run(&mut model, pieces), &reference);
@@ -117,9 +117,9 @@ proptest! {
         let pieces: Vec<usize> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         MODELS.with_borrow_mut(|models| {
             let (whole, chunked, reference) = models.get_or_insert_with(|| {
-                let mut whole = load("grouped", 192, 192);
+                let mut whole = load(&common::cpu(), "grouped", 192, 192);
                 let reference = run(&mut whole, &[TOKENS]);
-                (whole, load("grouped", 33, 10), reference)
+                (whole, load(&common::cpu(), "grouped", 33, 10), reference)
             });
             agree("whole", &run(whole, &pieces), reference);
             agree("chunked", &run(chunked, &pieces), reference);
@@ -127,15 +127,14 @@ proptest! {
     }
 }
 
-#[test]
-fn d3_one_prompt_three_times_gives_the_same_answer() {
-    let mut model = load("base", 64, 32);
+fn d3_one_prompt_three_times_gives_the_same_answer<B: ScanBackend>(device: &B) {
+    let mut model = load(device, "base", 64, 32);
     let mut reused = model.sequence().unwrap();
     for length in [1, 4, 63, 64, 65] {
         let ids = prompt(&model, length);
         let mut first: Option<(Vec<f32>, Vec<u32>)> = None;
         for max_tokens in [0, 1, 12] {
-            reused.clear(&model.device().clone()).unwrap();
+            reused.clear(device).unwrap();
             model.prefill(&mut reused, Input::Ids(&ids)).unwrap();
             let logits = read(&model);
             let answer = answer(&mut model, &mut reused);
@@ -147,10 +146,8 @@ fn d3_one_prompt_three_times_gives_the_same_answer() {
     }
 }
 
-#[test]
-fn d3_a_kept_copy_continues_as_the_original_did() {
-    let mut model = load("conv3", 64, 32);
-    let device = model.device().clone();
+fn d3_a_kept_copy_continues_as_the_original_did<B: ScanBackend>(device: &B) {
+    let mut model = load(device, "conv3", 64, 32);
     let ids = prompt(&model, 130);
     let mut cold = model.sequence().unwrap();
     model.prefill(&mut cold, Input::Ids(&ids)).unwrap();
@@ -160,10 +157,10 @@ fn d3_a_kept_copy_continues_as_the_original_did() {
     // A copy taken at a boundary of the prefill chunks sees the same shapes again.
     let mut prefix = model.sequence().unwrap();
     model.prefill(&mut prefix, Input::Ids(&ids[..64])).unwrap();
-    let mut warm = prefix.try_clone(&device).unwrap();
+    let mut warm = prefix.try_clone(device).unwrap();
     assert_eq!((warm.len(), warm.room()), (64, 192 - 64));
     for _ in 0..3 {
-        warm.copy_from(&device, &prefix).unwrap();
+        warm.copy_from(device, &prefix).unwrap();
         model.prefill(&mut warm, Input::Ids(&ids[64..])).unwrap();
         assert_eq!(read(&model), cold_logits);
         assert_eq!(answer(&mut model, &mut warm).ids, cold_answer.ids);
@@ -171,9 +168,8 @@ fn d3_a_kept_copy_continues_as_the_original_did() {
     assert_eq!(prefix.len(), 64, "the original is untouched");
 }
 
-#[test]
-fn sequences_and_backbones_do_not_disturb_each_other() {
-    let mut model = load("four_x", 64, 32);
+fn sequences_and_backbones_do_not_disturb_each_other<B: ScanBackend>(device: &B) {
+    let mut model = load(device, "four_x", 64, 32);
     let mut twin = model.share().unwrap();
     let ids = prompt(&model, 90);
     let alone = run(&mut model, &[90]);
@@ -186,12 +182,10 @@ fn sequences_and_backbones_do_not_disturb_each_other() {
     agree("interleaved", &answer, &alone);
 }
 
-#[test]
-fn embeddings_and_a_mix_equal_their_ids() {
-    let mut model = load("base", 20, 20);
-    let device = model.device().clone();
+fn embeddings_and_a_mix_equal_their_ids<B: ScanBackend>(device: &B) {
+    let mut model = load(device, "base", 20, 20);
     let (ids, width) = (prompt(&model, 70), model.config().hidden_size);
-    let mut recorder = fermi_blas::Recorder::new(&device);
+    let mut recorder = fermi_blas::Recorder::new(device);
     let mut sequence = model.sequence().unwrap();
     let positions = qwen3_hybrid::Positions::Last;
     model.forward(&mut sequence, Input::Ids(&ids), positions, &mut recorder).unwrap();
@@ -203,7 +197,7 @@ fn embeddings_and_a_mix_equal_their_ids() {
         .flat_map(|stage| stage.values.clone())
         .collect();
 
-    let all = Matrix::from_slice(&device, 70, width, &rows).unwrap();
+    let all = Matrix::from_slice(device, 70, width, &rows).unwrap();
     let mut sequence = model.sequence().unwrap();
     model.prefill(&mut sequence, Input::Embeddings(all.view())).unwrap();
     assert_eq!(read(&model), by_ids);
@@ -212,7 +206,7 @@ fn embeddings_and_a_mix_equal_their_ids() {
     let replaced: Vec<usize> = [0, 1, 2, 5].into_iter().chain(17..43).chain([59, 60, 69]).collect();
     let given: Vec<f32> =
         replaced.iter().flat_map(|position| rows[position * width..][..width].to_vec()).collect();
-    let given = Matrix::from_slice(&device, replaced.len(), width, &given).unwrap();
+    let given = Matrix::from_slice(device, replaced.len(), width, &given).unwrap();
     let mut others = ids.clone();
     replaced.iter().for_each(|position| others[*position] = 0);
     let mut sequence = model.sequence().unwrap();
@@ -220,3 +214,36 @@ fn embeddings_and_a_mix_equal_their_ids() {
     model.prefill(&mut sequence, mixed).unwrap();
     assert_eq!(read(&model), by_ids);
 }
+
+/// A module with every test on one device.
+macro_rules! split_tests {
+    ($(#[$attribute:meta])* $module:ident, $device:expr) => {
+        split_tests!(@each [$(#[$attribute])*] $module, $device,
+            any_split_of_every_config_equals_one_piece
+            d3_one_prompt_three_times_gives_the_same_answer
+            d3_a_kept_copy_continues_as_the_original_did
+            sequences_and_backbones_do_not_disturb_each_other
+            embeddings_and_a_mix_equal_their_ids);
+    };
+    (@each $attributes:tt $module:ident, $device:expr, $($name:ident)*) => {
+        mod $module {
+            $(split_tests!(@one $attributes $name, $device);)*
+        }
+    };
+    (@one [$(#[$attribute:meta])*] $name:ident, $device:expr) => {
+        #[test]
+        $(#[$attribute])*
+        fn $name() {
+            super::$name(&$device);
+        }
+    };
+}
+
+split_tests!(cpu, crate::common::cpu());
+
+#[cfg(feature = "cuda")]
+split_tests!(
+    #[ignore = "needs an NVIDIA GPU"]
+    cuda,
+    crate::common::cuda()
+);

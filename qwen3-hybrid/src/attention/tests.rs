@@ -22,13 +22,8 @@ fn d6_query_and_gate_alternate_by_head_and_only_the_query_is_normed() {
         eps: 1e-6,
     };
     let mut cache = KeyValues { keys: zeros(1, 2), values: zeros(1, 2) };
-    let mut activations = AttentionActivations {
-        q_gate: zeros(1, 8),
-        k: zeros(1, 2),
-        v: zeros(1, 2),
-        scores: zeros(1, 2),
-        output: zeros(1, 4),
-    };
+    let mut activations =
+        AttentionActivations { q_gate: zeros(1, 8), scores: zeros(1, 2), output: zeros(1, 4) };
     let positions = Matrix::from_slice(&device, 1, 1, &[0]).unwrap();
     let rotary = RotaryTable::new(&device, 1, 2, 1e4).unwrap();
     let pass = Pass {

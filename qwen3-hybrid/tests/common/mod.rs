@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fermi_blas::{Checkpoint, CheckpointWriter, Cpu, Dtype, Sharding, TensorSpec, synthetic};
+use gdn_scan::ScanBackend;
 use qwen3_hybrid::{Backbone, Config, ModelTensor, Options};
 use safetensors::SafeTensors;
 
@@ -41,8 +43,14 @@ impl Sampled {
     /// The largest difference of the sampled values, relative to the tensor's largest magnitude.
     pub(crate) fn error(&self, values: &[f32]) -> f64 {
         assert_eq!(values.len(), self.rows * self.columns);
+        self.error_of_first(values)
+    }
+
+    /// The same for the first rows alone.
+    pub(crate) fn error_of_first(&self, values: &[f32]) -> f64 {
+        assert!(!values.is_empty() && values.len() <= self.rows * self.columns);
         let sampled = values.iter().step_by(self.stride);
-        assert_eq!(sampled.len(), self.values.len());
+        assert!(sampled.len() <= self.values.len());
         let difference = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).abs();
         let error = sampled.zip(&self.values).map(difference);
         // `max` would pass over a NaN.
@@ -110,9 +118,12 @@ pub(crate) fn config(case: &str) -> Config {
     Config::open(data(&format!("{case}.json"))).unwrap()
 }
 
-/// A folder of this test process, emptied.
+/// A folder of its own, whoever else asks for one of this name meanwhile.
 pub(crate) fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}", std::process::id()));
     if folder.exists() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -172,11 +183,30 @@ pub(crate) fn extra(name: &str, shape: &[usize]) -> ModelTensor {
     ModelTensor { name: name.to_owned(), shape: shape.to_vec(), kind }
 }
 
-/// A golden config's backbone.
+/// A golden config's backbone on the CPU.
 pub(crate) fn backbone(test: &str, case: &str, golden: &Golden, options: Options) -> Backbone {
+    backbone_on(&cpu(), test, case, golden, options)
+}
+
+/// A golden config's backbone.
+pub(crate) fn backbone_on<B: ScanBackend>(
+    device: &B,
+    test: &str,
+    case: &str,
+    golden: &Golden,
+    options: Options,
+) -> Backbone<B> {
     let folder = golden_checkpoint(test, case, golden);
-    let device = Cpu::with_threads(2).unwrap();
-    Backbone::load(&device, &Checkpoint::open(&folder.0).unwrap(), &config(case), options).unwrap()
+    Backbone::load(device, &Checkpoint::open(&folder.0).unwrap(), &config(case), options).unwrap()
+}
+
+pub(crate) fn cpu() -> Cpu {
+    Cpu::with_threads(2).unwrap()
+}
+
+#[cfg(feature = "cuda")]
+pub(crate) fn cuda() -> fermi_blas::Cuda {
+    fermi_blas::Cuda::new(0).unwrap()
 }
 
 /// The largest |a − b|, relative to the largest |b|.
