@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use fermi_blas::Cpu;
 use vlm_pipeline::VlmBackend;
+
+use crate::cuda;
 
 /// What an example does, written once for every device.
 pub trait Program {
@@ -59,8 +61,8 @@ impl DeviceOptions {
     pub fn run(self, program: impl Program) -> Result<()> {
         let gpu = match self.device {
             Choice::Cpu => None,
-            Choice::Cuda(index) => Some(cuda(index)?),
-            Choice::Auto => cuda(0).ok(),
+            Choice::Cuda(index) => Some(cuda::open(index)?),
+            Choice::Auto => cuda::open(0).ok(),
         };
         match gpu {
             Some(gpu) => program.run(&gpu),
@@ -74,9 +76,4 @@ impl DeviceOptions {
             None => Cpu::new()?,
         })
     }
-}
-
-/// The GPU of this index. There is no GPU backend in this build, so this is an error and its type stands for none.
-fn cuda(index: usize) -> Result<Cpu> {
-    bail!("cuda:{index}: this program was built without CUDA (--device cpu and auto run anywhere)")
 }

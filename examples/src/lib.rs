@@ -3,6 +3,11 @@
 //! Each example is one file beside this folder; its header says what it shows and how to run it.
 
 mod battery;
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_cuda.rs"]
+mod cuda;
 mod device;
 mod exit;
 mod folder;
@@ -15,6 +20,7 @@ mod terminal;
 mod vision;
 
 pub use battery::{Case, Outcome, Turn};
+pub use cuda::describe_gpus;
 pub use device::{DeviceOptions, Program};
 pub use exit::{exit, line};
 pub use folder::{StagedFolder, is_weights};

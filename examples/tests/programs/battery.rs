@@ -3,27 +3,26 @@
 use std::collections::BTreeSet;
 
 use examples::{Case, Haystack, bundled};
-use fermi_blas::{Cpu, Precision};
+use fermi_blas::Precision;
 use serde_json::Value;
-use vlm_pipeline::{GenerateOptions, Options, Pipeline};
+use vlm_pipeline::{GenerateOptions, Options, Pipeline, VlmBackend};
 
 use crate::program::{Program, folder, tiny};
 
 /// Greedy tokens are compared where the reference's two best logits lie further apart than float32 sums in another order.
 const LEAST_MARGIN: f64 = 1e-4;
 
-fn load(device: &Cpu, precision: Precision, context_length: usize) -> Pipeline {
+fn load<B: VlmBackend>(device: &B, precision: Precision, context_length: usize) -> Pipeline<B> {
     Pipeline::load(device, tiny(""), Options { precision, context_length, ..Options::default() }).unwrap()
 }
 
 /// Runs the battery; every answer must be right. Returns how many tokens differ from the reference's.
-fn differing_tokens(precision: Precision) -> usize {
+fn differing_tokens<B: VlmBackend>(device: &B, precision: Precision) -> usize {
     let file = bundled("smoke/battery.json").unwrap();
     let cases = Case::read(&file).unwrap();
     let items: BTreeSet<_> = cases.iter().map(|case| case.item.as_str()).collect();
     assert_eq!(items.len(), 8, "{items:?}");
-    let device = Cpu::new().unwrap();
-    let mut vlm = load(&device, precision, 1024);
+    let mut vlm = load(device, precision, 1024);
     let mut differing = 0;
     for case in &cases {
         let outcomes = case.run(&mut vlm, file.parent().unwrap()).unwrap();
@@ -38,15 +37,13 @@ fn differing_tokens(precision: Precision) -> usize {
     differing
 }
 
-#[test]
-fn the_battery_in_float32_gives_the_reference_s_tokens() {
-    assert_eq!(differing_tokens(Precision::F32), 0);
+fn the_battery_in_float32_gives_the_reference_s_tokens<B: VlmBackend>(device: &B) {
+    assert_eq!(differing_tokens(device, Precision::F32), 0);
 }
 
-#[test]
-fn the_battery_in_eight_bits_gives_them_too() {
+fn the_battery_in_eight_bits_gives_them_too<B: VlmBackend>(device: &B) {
     // No margin of the reference is so small that 8 bits would turn it.
-    assert_eq!(differing_tokens(Precision::Q8), 0);
+    assert_eq!(differing_tokens(device, Precision::Q8), 0);
 }
 
 /// FNV-1a, 64 bits, over the ids as four little-endian bytes each.
@@ -58,13 +55,11 @@ fn fnv(ids: &[u32]) -> String {
     format!("{hash:016x}")
 }
 
-#[test]
-fn needles_are_found_with_the_reference_s_tokens() {
+fn needles_are_found_with_the_reference_s_tokens<B: VlmBackend>(device: &B) {
     let haystack = Haystack::read(&bundled("smoke/needle.json").unwrap()).unwrap();
-    let device = Cpu::new().unwrap();
     let longest = haystack.tiers.iter().map(|tier| tier.tokens).max().unwrap();
     assert_eq!(longest, 10_000);
-    let mut vlm = load(&device, Precision::F32, longest + 64);
+    let mut vlm = load(device, Precision::F32, longest + 64);
     let options = GenerateOptions { max_new_tokens: Some(64), ..GenerateOptions::default() };
     for tier in &haystack.tiers {
         let prompt = haystack.prompt(vlm.prompt_builder().unwrap(), tier.tokens, &tier.code).unwrap();
@@ -77,6 +72,37 @@ fn needles_are_found_with_the_reference_s_tokens() {
         assert_eq!(vlm.prompt_builder().unwrap().tokenizer().decode(&tokens), tier.code);
     }
 }
+
+/// A module with the tests of the model on one device.
+macro_rules! battery_tests {
+    ($(#[$attribute:meta])* $module:ident, $device:expr) => {
+        battery_tests!(@each [$(#[$attribute])*] $module, $device,
+            the_battery_in_float32_gives_the_reference_s_tokens
+            the_battery_in_eight_bits_gives_them_too
+            needles_are_found_with_the_reference_s_tokens);
+    };
+    (@each $attributes:tt $module:ident, $device:expr, $($name:ident)*) => {
+        mod $module {
+            $(battery_tests!(@one $attributes $name, $device);)*
+        }
+    };
+    (@one [$(#[$attribute:meta])*] $name:ident, $device:expr) => {
+        #[test]
+        $(#[$attribute])*
+        fn $name() {
+            super::$name(&$device);
+        }
+    };
+}
+
+battery_tests!(cpu, fermi_blas::Cpu::new().unwrap());
+
+#[cfg(feature = "cuda")]
+battery_tests!(
+    #[ignore = "needs an NVIDIA GPU"]
+    cuda,
+    fermi_blas::Cuda::new(0).unwrap()
+);
 
 #[test]
 fn smoke_prints_a_table_and_all_is_right() {

@@ -5,6 +5,7 @@
 mod answers;
 mod battery;
 mod checkpoints;
+mod devices;
 mod errors;
 mod program;
 mod tensors;
