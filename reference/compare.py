@@ -1,6 +1,6 @@
 """The exactness table of a checkpoint: transformers in float32 beside our examples, on the same pictures and prompts.
 
-    python compare.py --model DIR [--image FILE]... [--message FILE.json]... [--steps 64] [--threads 2] [--float64]
+    python compare.py --model DIR [--image FILE]... [--message FILE.json]... [--steps 64] [--threads 2] [--float64] [--device cpu] [--programs DIR]
 
 DIR is a checkpoint in Hugging Face layout: the real one, or what `make_checkpoint` writes (no tokenizer there, so the prompts are
 generated ids and the comparison of prompts is left out). Without `--image` three generated pictures are used. Our side runs
@@ -58,12 +58,21 @@ class Table:
         self.line(what, measured, f"{tolerance:.0e}", error <= tolerance)
 
 
+# A folder of built examples; without one, cargo builds them.
+PROGRAMS: Path | None = None
+# Where they compute.
+DEVICE = "cpu"
+
+
 def example(name: str, *arguments) -> str:
     """Runs one of our examples from the root of the repository; its standard output."""
-    command = ["cargo", "run", "--release", "-q", "-p", "examples", "--example", name, "--", *map(str, arguments)]
+    cargo = ["cargo", "run", "--release", "-q", "-p", "examples", "--example", name, "--"]
+    command = [*([PROGRAMS / name] if PROGRAMS else cargo), *map(str, arguments)]
+    if name != "prompt":
+        command += ["--device", DEVICE]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if result.returncode != 0:
-        sys.exit(f"{' '.join(command)}\n{result.stderr}")
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
     return result.stdout
 
 
@@ -109,14 +118,16 @@ class Reference:
         if paths:
             inputs["pixel_values"], inputs["target_sizes"] = self.pixels(paths)
             inputs["downsample_mode"] = self.mode
-        chosen, logits, cache = [], [], None
+        chosen, logits = [], []
         for _ in range(steps):
             with torch.no_grad():
-                output = self.model(**inputs, cache=cache, use_cache=True)
-            cache = output.cache
+                output = self.model(**inputs, use_cache=True)
+            # Releases before 5.24 call it past_key_values.
+            name = "cache" if "cache" in output else "past_key_values"
+            cache = {name: output[name]}
             logits.append(output.logits[0, -1])
             chosen.append(int(logits[-1].argmax()))
-            inputs = {"input_ids": torch.tensor([[chosen[-1]]])}
+            inputs = {"input_ids": torch.tensor([[chosen[-1]]]), **cache}
         return chosen, torch.stack(logits)
 
     def exact_logits(self, ids: list[int], paths: list[Path], chosen: list[int]):
@@ -245,7 +256,12 @@ def main():
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--float64", action="store_true", help="also measure both sides against float64")
+    parser.add_argument("--device", default="cpu", help="where our examples compute: cpu, or cuda with programs built for it")
+    parser.add_argument("--programs", type=Path, help="a folder of built examples, to run instead of cargo's")
     options = parser.parse_args()
+    global PROGRAMS, DEVICE
+    DEVICE = options.device
+    PROGRAMS = options.programs and options.programs.resolve()
     torch.set_num_threads(options.threads)
     reference = Reference(options.model.resolve(), options.float64)
     table = Table()

@@ -10,6 +10,8 @@ model's own. Needle documents are texts of at most so many tokens, fresh sentenc
 
 import argparse
 import json
+import math
+import multiprocessing
 import random
 import subprocess
 import tempfile
@@ -64,6 +66,21 @@ def answers(program: Path, options: list[str], cases: list[dict], folder: Path) 
     return [json.loads(line) for line in said.splitlines()]
 
 
+def piece(job: tuple[str, range, Path, list[str]]) -> list[tuple[str, str, bool]]:
+    """Some samples of an item: the right answer, ours, and whether they are the same."""
+    item, seeds, program, options = job
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        if item.startswith("needle "):
+            tokenizer = data.build_tokenizer()
+            cases = [needle(int(item[7:]), seed, tokenizer) for seed in seeds]
+        else:
+            adv = advances()
+            cases = [case(item, seed, adv, folder) for seed in seeds]
+        got = answers(program, options, cases, folder)
+    return [(c["turns"][-1]["expected"], g["answers"][-1], g["pass"]) for c, g in zip(cases, got, strict=True)]
+
+
 def main() -> None:
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "examples" / "smoke")
@@ -73,25 +90,28 @@ def main() -> None:
     a.add_argument("--needles", type=int, help="documents per length (default: count)")
     a.add_argument("--lengths", default=",".join(map(str, NEEDLES)))
     a.add_argument("--seed", type=int, default=1000)
+    a.add_argument("--jobs", type=int, default=1, help="programs at a time")
     a.add_argument("--out", type=Path)
     a = a.parse_args()
-    adv, tokenizer, result, begin = advances(), data.build_tokenizer(), {}, time.time()
+    begin, result = time.time(), {}
     count = a.count if a.needles is None else a.needles
     groups = {item: a.count for item in a.items.split(",") if item} | {f"needle {n}": count for n in a.lengths.split(",") if n}
+    jobs = []
     for item, number in groups.items():
-        with tempfile.TemporaryDirectory() as folder:
-            seeds, folder = range(a.seed, a.seed + number), Path(folder)
-            if item.startswith("needle "):
-                cases = [needle(int(item[7:]), seed, tokenizer) for seed in seeds]
-            else:
-                cases = [case(item, seed, adv, folder) for seed in seeds]
-            got = answers(a.program, a.options.split(), cases, folder)
-        wrong = [(c["turns"][-1]["expected"], g["answers"][-1]) for c, g in zip(cases, got, strict=True) if not g["pass"]]
-        result[item] = [number - len(wrong), number]
-        shown = "; ".join(f"{said!r} for {right!r}" for right, said in wrong[:4])
-        print(f"{item}: {number - len(wrong)}/{number} {time.time() - begin:.0f}s {shown}", flush=True)
-        if a.out:
-            a.out.write_text(json.dumps(result, indent=1) + "\n")
+        size = math.ceil(number / max(1, min(a.jobs, number // 25)))
+        pieces = [range(a.seed + start, a.seed + min(start + size, number)) for start in range(0, number, size)]
+        jobs += [(item, seeds, a.program, a.options.split()) for seeds in pieces]
+    with multiprocessing.Pool(a.jobs) as pool:
+        for (item, *_), samples in zip(jobs, pool.imap(piece, jobs)):
+            right, asked = result.get(item, [0, 0])
+            result[item] = [right + sum(same for *_, same in samples), asked + len(samples)]
+            if result[item][1] == groups[item]:
+                print(f"{item}: {result[item][0]}/{result[item][1]} {time.time() - begin:.0f}s", flush=True)
+            for expected, said, same in samples:
+                if not same:
+                    print(f"    {item}: {said!r} for {expected!r}", flush=True)
+            if a.out:
+                a.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
