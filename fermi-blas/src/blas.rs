@@ -126,6 +126,12 @@ impl<'a, B: Backend> GemmBatched<'a, B> {
         Self { beta, ..self }
     }
 
+    /// Entries of C in a row that share a matrix of A, and of B; at least 1.
+    pub(crate) fn repeats(&self) -> [usize; 2] {
+        let entries = |batch: usize| self.c.batch().checked_div(batch).unwrap_or(1).max(1);
+        [entries(self.a.view.batch()), entries(self.b.view.batch())]
+    }
+
     /// The sizes (m, k, n) of each product.
     pub fn size(&self) -> (usize, usize, usize) {
         let (m, k) = oriented(self.a.transposed, self.a.view.rows(), self.a.view.columns());

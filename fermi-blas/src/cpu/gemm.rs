@@ -106,7 +106,7 @@ pub(super) fn gemm(device: &Cpu, mut product: Gemm<'_, Cpu>) -> Result<()> {
 }
 
 pub(super) fn gemm_batched(device: &Cpu, product: GemmBatched<'_, Cpu>) -> Result<()> {
-    let (m, k, n) = product.size();
+    let ((m, k, n), [a_repeat, b_repeat]) = (product.size(), product.repeats());
     let (a, b, c) = (product.a.view, product.b.view, product.c.layout);
     let first = Product {
         m,
@@ -121,9 +121,7 @@ pub(super) fn gemm_batched(device: &Cpu, product: GemmBatched<'_, Cpu>) -> Resul
         alpha: product.alpha,
         beta: product.beta,
     };
-    let repeat = |batch: usize| c.batch.checked_div(batch).unwrap_or(1).max(1);
-    let strides =
-        [(a.batch_stride(), repeat(a.batch())), (b.batch_stride(), repeat(b.batch())), (c.batch_stride, 1)];
+    let strides = [(a.batch_stride(), a_repeat), (b.batch_stride(), b_repeat), (c.batch_stride, 1)];
     if Piece::fits(&first) {
         let pieces = n.div_ceil(PIECE);
         device.for_each(c.batch * pieces, c.batch * k * n, |index| {

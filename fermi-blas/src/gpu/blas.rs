@@ -29,10 +29,9 @@ fn operand<R: Runtime>(view: View<'_, Gpu<R>>, transposed: bool) -> Operand {
     Operand { address: view.address(), row_stride: view.row_stride(), batch_stride: 0, repeat: 1, transposed }
 }
 
-/// An input of a batch of products, each of its matrices for as many entries as it takes.
-fn batched<R: Runtime>(view: BatchView<'_, Gpu<R>>, batch: usize, transposed: bool) -> Operand {
+/// A matrix of a batch of products, each for `repeat` entries.
+fn batched<R: Runtime>(view: BatchView<'_, Gpu<R>>, repeat: usize, transposed: bool) -> Operand {
     let (row_stride, batch_stride) = (view.row_stride(), view.batch_stride());
-    let repeat = batch.checked_div(view.batch()).unwrap_or(1).max(1);
     Operand { address: view.address(), row_stride, batch_stride, repeat, transposed }
 }
 
@@ -63,15 +62,15 @@ impl<R: Runtime> Blas for Gpu<R> {
     }
 
     fn gemm_batched(&self, product: GemmBatched<'_, Self>) -> Result<()> {
-        let ((m, k, n), batch) = (product.size(), product.c.batch());
+        let ((m, k, n), [a_repeat, b_repeat]) = (product.size(), product.repeats());
         let product = BatchedProduct {
             m,
             k,
             n,
-            batch,
-            a: batched(product.a.view, batch, product.a.transposed),
-            b: batched(product.b.view, batch, product.b.transposed),
-            c: batched(product.c.as_view(), batch, false),
+            batch: product.c.batch(),
+            a: batched(product.a.view, a_repeat, product.a.transposed),
+            b: batched(product.b.view, b_repeat, product.b.transposed),
+            c: batched(product.c.as_view(), 1, false),
             alpha: product.alpha,
             beta: product.beta,
         };
