@@ -1,5 +1,7 @@
 //! One question a file lives here; what the questions to a GPU share stands in `card` (feature `cuda`).
 
+pub mod scan_layer;
+
 #[cfg(any(feature = "cuda", feature = "emulated"))]
 pub mod kernels;
 
