@@ -19,7 +19,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[test]
 fn emulated_tiled_products() {
     for (order, (m, n, k)) in ORDERS.into_iter().zip([(1, 1, 1), (97, 100, 33), (200, 96, 16)]) {
-        let device = Emulated::emulated(order);
+        let device = Emulated::emulated(order).unwrap();
         let (a, b) = (uniform("a", m, k), uniform("b", n, k));
         let a_device = Matrix::from_slice(&device, m, k, &a).unwrap();
         let b_device = Matrix::from_slice(&device, n, k, &b).unwrap();
@@ -33,7 +33,7 @@ fn emulated_tiled_products() {
 #[test]
 fn emulated_four_bit_products() {
     for (order, (rows, columns)) in ORDERS.into_iter().zip([(3usize, 128usize), (70, 1024), (5, 90)]) {
-        let device = Emulated::emulated(order);
+        let device = Emulated::emulated(order).unwrap();
         let codes: Vec<i8> = (0..rows * columns / 2).map(|i| (i * 37 % 256) as u8 as i8).collect();
         let groups = columns.div_ceil(64);
         let (scales, x) = (uniform("scales", rows, groups), uniform("x", 1, columns));
@@ -79,7 +79,7 @@ fn emulated_naive_attention_is_attention() {
         }
     }
     for order in ORDERS {
-        let device = Emulated::emulated(order);
+        let device = Emulated::emulated(order).unwrap();
         let matrix =
             |rows, values: &[f32]| Matrix::from_slice(&device, rows, values.len() / rows, values).unwrap();
         let (q, keys, values) = (matrix(tokens, &q), matrix(keys_len, &k), matrix(keys_len, &v));
@@ -102,7 +102,7 @@ fn emulated_naive_attention_is_attention() {
 
 #[test]
 fn emulated_ceilings_run() {
-    let device = Emulated::emulated(Order::Forward);
+    let device = Emulated::emulated(Order::Forward).unwrap();
     let buffer = Matrix::zeros(&device, 3, 1000).unwrap();
     let mut sums = Matrix::zeros(&device, 1, 1).unwrap();
     launch_empty(&device, &buffer).unwrap();

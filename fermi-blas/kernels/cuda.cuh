@@ -13,6 +13,10 @@ typedef unsigned short bf16;
 #define DEVICE static __attribute__((device)) __inline__ __attribute__((always_inline))
 #define SHARED __attribute__((shared))
 #define UNROLL _Pragma("unroll")
+// Loops of unknown length, some steps at a time: a thread then has several loads on their way. More steps need more registers,
+// of which a thread of Fermi has 63.
+#define UNROLL_2 _Pragma("unroll 2")
+#define UNROLL_4 _Pragma("unroll 4")
 
 DEVICE u32 thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 block_index() { return __nvvm_read_ptx_sreg_ctaid_x(); }

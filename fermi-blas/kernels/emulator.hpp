@@ -7,6 +7,8 @@
 #define DEVICE static inline
 #define SHARED static thread_local
 #define UNROLL
+#define UNROLL_2
+#define UNROLL_4
 
 namespace emulator {
 // Where the running fiber stands.

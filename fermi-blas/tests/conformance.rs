@@ -14,9 +14,9 @@ conformance_tests!(avx512, Cpu::builder().threads(2).instructions(Instructions::
 mod emulated {
     use fermi_blas::{Emulated, Order};
 
-    fermi_blas::conformance_tests!(forward, Emulated::emulated(Order::Forward));
-    fermi_blas::conformance_tests!(backward, Emulated::emulated(Order::Backward));
-    fermi_blas::conformance_tests!(shuffled, Emulated::emulated(Order::Shuffled));
+    fermi_blas::conformance_tests!(forward, Emulated::emulated(Order::Forward).unwrap());
+    fermi_blas::conformance_tests!(backward, Emulated::emulated(Order::Backward).unwrap());
+    fermi_blas::conformance_tests!(shuffled, Emulated::emulated(Order::Shuffled).unwrap());
 }
 
 #[cfg(feature = "cuda")]

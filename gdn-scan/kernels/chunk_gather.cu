@@ -1,7 +1,6 @@
 // Copies what the chunks need out of the strided inputs: keys and queries normalised and scaled, queries decayed from the
 // chunk's start, values, and each token's factors.
 #include "math.cuh"
-#include "unroll.cuh"
 
 #define LANES 32   // threads of a token: a warp, so that it reads and writes whole lines
 #define TOKENS 8   // tokens of a block

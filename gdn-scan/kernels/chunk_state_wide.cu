@@ -5,7 +5,6 @@
 // W^T and K. These do not depend on the state: while one tile is used, the next two are on their way from memory into registers,
 // across products and chunks.
 #include "math.cuh"
-#include "unroll.cuh"
 
 #define THREADS 512
 #define COLUMNS 16        // value columns of a block

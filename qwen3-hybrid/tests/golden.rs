@@ -130,7 +130,7 @@ fn every_stage_and_64_greedy_tokens_on_the_cpu() {
 #[test]
 fn short_prompts_and_a_few_tokens_on_the_emulated_device() {
     // The emulation takes its time.
-    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward);
+    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward).unwrap();
     ["base", "grouped"].into_iter().for_each(|case| check(&device, case, 70, 4));
 }
 

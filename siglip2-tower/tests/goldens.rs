@@ -35,7 +35,7 @@ fn every_stage_on_the_cpu() {
 #[test]
 fn every_stage_on_the_emulated_device() {
     // The smallest config: the emulation takes its time.
-    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward);
+    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward).unwrap();
     every_stage_equals_the_reference(&device, &["twice"], "goldens-emulated");
 }
 

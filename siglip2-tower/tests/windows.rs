@@ -121,7 +121,7 @@ macro_rules! window_tests {
             window_attention many_windows large_scores mean wrong_sizes);
     };
     (emulated $module:ident, $order:ident) => {
-        window_tests!(@each [] $module, fermi_blas::Emulated::emulated(fermi_blas::Order::$order),
+        window_tests!(@each [] $module, fermi_blas::Emulated::emulated(fermi_blas::Order::$order).unwrap(),
             window_attention large_scores mean wrong_sizes);
     };
     (@each $attributes:tt $module:ident, $device:expr, $($name:ident)*) => {

@@ -106,7 +106,7 @@ end_to_end_tests!(cpu, fermi_blas::Cpu::new().unwrap());
 
 #[cfg(feature = "emulated")]
 fn check_emulated(name: &str) {
-    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward);
+    let device = fermi_blas::Emulated::emulated(fermi_blas::Order::Forward).unwrap();
     let options = Options { precision: Precision::F32, context_length: 160, ..Options::default() };
     let mut pipeline = Pipeline::load(&device, tiny(), options).unwrap();
     let goldens = goldens();

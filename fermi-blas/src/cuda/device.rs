@@ -59,7 +59,8 @@ impl CudaBuilder {
     /// Opens the card.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::TooOld`], [`Error::MathMode`], [`Error::Device`].
+    /// [`Error::NoDriver`], [`Error::NoDevice`], [`Error::TooOld`], [`Error::MathMode`], [`Error::OutOfMemory`],
+    /// [`Error::Device`].
     pub fn open(self) -> Result<Gpu<Driver>> {
         let info = describe(self.index)?;
         if info.capability < OLDEST {
@@ -68,7 +69,7 @@ impl CudaBuilder {
         let mut device = 0;
         // SAFETY: a plain call.
         driver("cuDeviceGet", unsafe { cuDeviceGet(&mut device, self.index as c_int) })?;
-        Ok(Gpu::over(Driver::new(device, &info, self.most_bytes, self.math_mode)?))
+        Gpu::over(Driver::new(device, &info, self.most_bytes, self.math_mode)?)
     }
 }
 

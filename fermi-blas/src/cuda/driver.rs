@@ -19,12 +19,8 @@ use super::modules::Modules;
 use super::products::Products;
 use super::status::driver;
 use crate::account::Account;
-use crate::gpu::kernels::batch_pointers;
-use crate::gpu::{Argument, BatchedProduct, Gpu, Kernel, Operand, Runtime, Shape, Strided};
+use crate::gpu::{Argument, BatchedProduct, Gpu, Kernel, Runtime, Shape, Strided};
 use crate::{MemoryUse, Profile, Result};
-
-/// Entries at most of a batch that is handed over by addresses.
-const MOST_POINTERS: usize = 4096;
 
 /// Arguments of a kernel at most.
 const MOST_ARGUMENTS: usize = 24;
@@ -40,8 +36,6 @@ struct Shared {
     info: DeviceInfo,
     products: Products,
     modules: Modules,
-    /// Room for the addresses of a batch; the card's own, not counted among the buffers.
-    pointers: Memory,
     account: Arc<Account>,
     clock: Arc<Clock>,
     context: Arc<Context>,
@@ -65,7 +59,6 @@ impl Driver {
             shared: Arc::new(Shared {
                 info: info.clone(),
                 products: Products::new(&context, info, mode)?,
-                pointers: Memory::zeros(&context, &Arc::default(), 3 * MOST_POINTERS * size_of::<u64>())?,
                 modules: Modules::new(&context),
                 account: Arc::new(Account::with_limit(most_bytes)),
                 clock: Arc::default(),
@@ -119,34 +112,6 @@ impl Gpu<Driver> {
     pub fn profile(&self) -> Result<Profile> {
         self.runtime().synchronize()?;
         self.runtime().shared.clock.profile()
-    }
-}
-
-impl Driver {
-    /// # Safety
-    /// As for [`Runtime::gemm`].
-    unsafe fn gemm_pointers(&self, product: &BatchedProduct) -> Result<()> {
-        let BatchedProduct { batch, a, b, c, .. } = *product;
-        let bytes = |operand: Operand| operand.batch_stride * size_of::<f32>();
-        let pointers = self.shared.pointers.address();
-        let arguments = [
-            pointers.into(),
-            batch.into(),
-            a.address.into(),
-            bytes(a).into(),
-            a.repeat.into(),
-            b.address.into(),
-            bytes(b).into(),
-            b.repeat.into(),
-            c.address.into(),
-            bytes(c).into(),
-        ];
-        // SAFETY: the kernel's arguments; there is room for the pointers of so many entries. Work runs in order, so that the
-        // addresses stand until the product has read them.
-        unsafe {
-            self.launch(batch_pointers::batch_pointers, Shape::threads(batch, 256), &arguments)?;
-            self.shared.products.gemm_pointers(product, pointers)
-        }
     }
 }
 
@@ -276,26 +241,21 @@ impl Runtime for Driver {
     }
 
     unsafe fn gemm(&self, product: &BatchedProduct) -> Result<()> {
-        let BatchedProduct { m, n, batch, a, b, c, .. } = *product;
-        if m == 0 || n == 0 || batch == 0 {
-            return Ok(());
-        }
-        let products = &self.shared.products;
-        if a.stride(batch).is_some() && b.stride(batch).is_some() {
-            // SAFETY: handed on from the caller.
-            return unsafe { products.gemm(product) };
-        }
-        let most = if products.takes_pointers() { MOST_POINTERS } else { 1 };
-        // Pieces begin where an input does.
-        let step = (most / (a.repeat * b.repeat)).max(1) * a.repeat * b.repeat;
-        let step = if step > most { 1 } else { step };
-        for first in (0..batch).step_by(step) {
-            let [a, b, c] = [a, b, c].map(|operand| operand.entry(first));
-            let piece = BatchedProduct { batch: step.min(batch - first), a, b, c, ..*product };
-            // SAFETY: handed on from the caller.
-            unsafe { if step == 1 { products.gemm(&piece) } else { self.gemm_pointers(&piece) }? };
-        }
-        Ok(())
+        // SAFETY: handed on from the caller.
+        unsafe { self.shared.products.gemm(product) }
+    }
+
+    unsafe fn gemm_pointers(&self, product: &BatchedProduct, pointers: u64) -> Result<()> {
+        // SAFETY: handed on from the caller.
+        unsafe { self.shared.products.gemm_pointers(product, pointers) }
+    }
+
+    fn takes_pointers(&self) -> bool {
+        self.shared.products.takes_pointers()
+    }
+
+    fn multiprocessors(&self) -> usize {
+        usize::try_from(self.shared.info.multiprocessors).unwrap_or(1)
     }
 
     fn synchronize(&self) -> Result<()> {

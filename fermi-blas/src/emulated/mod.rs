@@ -7,11 +7,14 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use crate::account::Account;
-use crate::gpu::{Argument, BatchedProduct, Gpu, HostKernel, Kernel, Runtime, Shape, Strided};
+use crate::gpu::{Argument, BatchedProduct, Gpu, HostKernel, Kernel, Operand, Runtime, Shape, Strided};
 use crate::{Error, MemoryUse, Result};
 
 /// A CUDA device that is emulated on the host.
 pub type Emulated = Gpu<Emulator>;
+
+/// As many as a card of the middle range has: so few that short products are split, so many that it comes to several parts.
+const MULTIPROCESSORS: usize = 60;
 
 unsafe extern "C" {
     fn fermi_blas_emulate(
@@ -45,7 +48,10 @@ pub struct Emulator {
 
 impl Gpu<Emulator> {
     /// A device whose threads run in this order.
-    pub fn emulated(order: Order) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn emulated(order: Order) -> Result<Self> {
         Self::over(Emulator { order, account: Arc::default() })
     }
 }
@@ -76,6 +82,34 @@ unsafe fn copy_rows(source: Strided, target: Strided, width: usize, rows: usize)
         let to = (target.address as usize + row * target.pitch) as *mut u8;
         // SAFETY: handed on from the caller.
         unsafe { std::ptr::copy_nonoverlapping(from, to, width) };
+    }
+}
+
+/// One entry of a product, its matrices at these addresses.
+///
+/// # Safety
+/// The matrices are live.
+unsafe fn multiply(product: &BatchedProduct, a: u64, b: u64, c: u64) {
+    let BatchedProduct { m, k, n, alpha, beta, .. } = *product;
+    let strides = |operand: Operand| match operand.transposed {
+        true => (1, operand.row_stride),
+        false => (operand.row_stride, 1),
+    };
+    let (a_strides, b_strides) = (strides(product.a), strides(product.b));
+    let at = |address: u64, index: usize| (address as *mut f32).wrapping_add(index);
+    for row in 0..m {
+        for column in 0..n {
+            // SAFETY: the caller vouches for the matrices.
+            unsafe {
+                let term = |i: usize| {
+                    *at(a, row * a_strides.0 + i * a_strides.1)
+                        * *at(b, i * b_strides.0 + column * b_strides.1)
+                };
+                let sum = alpha * (0..k).map(term).sum::<f32>();
+                let value = at(c, row * product.c.row_stride + column);
+                *value = if beta == 0.0 { sum } else { sum + beta * *value };
+            }
+        }
     }
 }
 
@@ -133,32 +167,32 @@ impl Runtime for Emulator {
     }
 
     unsafe fn gemm(&self, product: &BatchedProduct) -> Result<()> {
-        let BatchedProduct { m, k, n, batch, a, b, c, alpha, beta } = *product;
-        let strides = |operand: crate::gpu::Operand| match operand.transposed {
-            true => (1, operand.row_stride),
-            false => (operand.row_stride, 1),
-        };
-        let (a_strides, b_strides) = (strides(a), strides(b));
+        for entry in 0..product.batch {
+            let [a, b, c] = [product.a, product.b, product.c].map(|operand| operand.entry(entry).address);
+            // SAFETY: handed on from the caller.
+            unsafe { multiply(product, a, b, c) };
+        }
+        Ok(())
+    }
+
+    unsafe fn gemm_pointers(&self, product: &BatchedProduct, pointers: u64) -> Result<()> {
+        let batch = product.batch;
         for entry in 0..batch {
-            let at = |operand: crate::gpu::Operand, index: usize| {
-                (operand.entry(entry).address as *mut f32).wrapping_add(index)
-            };
-            for row in 0..m {
-                for column in 0..n {
-                    // SAFETY: the caller vouches for the matrices.
-                    unsafe {
-                        let term = |i: usize| {
-                            *at(a, row * a_strides.0 + i * a_strides.1)
-                                * *at(b, i * b_strides.0 + column * b_strides.1)
-                        };
-                        let sum = alpha * (0..k).map(term).sum::<f32>();
-                        let value = at(c, row * c.row_stride + column);
-                        *value = if beta == 0.0 { sum } else { sum + beta * *value };
-                    }
-                }
+            // SAFETY: the caller vouches for the pointers, and for the matrices there.
+            unsafe {
+                let [a, b, c] = [0, 1, 2].map(|part| *(pointers as *const u64).add(part * batch + entry));
+                multiply(product, a, b, c);
             }
         }
         Ok(())
+    }
+
+    fn takes_pointers(&self) -> bool {
+        true
+    }
+
+    fn multiprocessors(&self) -> usize {
+        MULTIPROCESSORS
     }
 
     fn synchronize(&self) -> Result<()> {

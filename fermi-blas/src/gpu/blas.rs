@@ -26,13 +26,12 @@ fn groups(rows: usize, columns: usize, group_rows: usize, step: usize) -> (u32, 
 }
 
 fn operand<R: Runtime>(view: View<'_, Gpu<R>>, transposed: bool) -> Operand {
-    Operand { address: view.address(), row_stride: view.row_stride(), batch_stride: 0, repeat: 1, transposed }
+    Operand { transposed, ..Operand::new(view.address(), view.row_stride(), 0) }
 }
 
 /// A matrix of a batch of products, each for `repeat` entries.
 fn batched<R: Runtime>(view: BatchView<'_, Gpu<R>>, repeat: usize, transposed: bool) -> Operand {
-    let (row_stride, batch_stride) = (view.row_stride(), view.batch_stride());
-    Operand { address: view.address(), row_stride, batch_stride, repeat, transposed }
+    Operand { repeat, transposed, ..Operand::new(view.address(), view.row_stride(), view.batch_stride()) }
 }
 
 macro_rules! arguments {
@@ -58,7 +57,7 @@ impl<R: Runtime> Blas for Gpu<R> {
             beta: product.beta,
         };
         // SAFETY: the views lie in live buffers, the sizes were checked, and C is exclusive.
-        unsafe { self.runtime.gemm(&product) }
+        unsafe { self.multiply(&product) }
     }
 
     fn gemm_batched(&self, product: GemmBatched<'_, Self>) -> Result<()> {
@@ -75,7 +74,7 @@ impl<R: Runtime> Blas for Gpu<R> {
             beta: product.beta,
         };
         // SAFETY: the views lie in live buffers, the sizes were checked, and the entries of C are exclusive and disjoint.
-        unsafe { self.runtime.gemm(&product) }
+        unsafe { self.multiply(&product) }
     }
 
     fn gemv(&self, weight: WeightView<'_, Self>, x: View<'_, Self>, mut y: ViewMut<'_, Self>) -> Result<()> {

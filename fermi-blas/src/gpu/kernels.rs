@@ -10,4 +10,4 @@ gpu_module!(pub(crate) softmax: "kernels/softmax.ptx" { softmax = 0, causal_soft
 gpu_module!(pub(crate) rotary: "kernels/rotary.ptx" { rotary = 0 });
 gpu_module!(pub(crate) elementwise: "kernels/elementwise.ptx" { add = 0, activate = 1, gate = 2 });
 gpu_module!(pub(crate) argmax: "kernels/argmax.ptx" { argmax = 0 });
-gpu_module!(pub(crate) batch_pointers: "kernels/batch_pointers.ptx" { batch_pointers = 0 });
+gpu_module!(pub(crate) batch: "kernels/batch.ptx" { batch_pointers = 0, sum_parts = 1 });

@@ -10,10 +10,16 @@ mod buffer;
 pub(crate) mod kernels;
 mod launch;
 mod module;
+mod products;
 mod row_ops;
 mod runtime;
 
 use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use products::Scratch;
+
+use crate::Result;
 
 pub use buffer::GpuBuffer;
 pub use launch::{Argument, MOST_BLOCKS, Shape};
@@ -26,6 +32,7 @@ pub use runtime::{BatchedProduct, Operand, Runtime, Strided};
 #[derive(Clone)]
 pub struct Gpu<R: Runtime> {
     runtime: R,
+    scratch: Arc<Mutex<Scratch<R>>>,
 }
 
 impl<R: Runtime> fmt::Debug for Gpu<R> {
@@ -35,9 +42,13 @@ impl<R: Runtime> fmt::Debug for Gpu<R> {
 }
 
 impl<R: Runtime> Gpu<R> {
-    /// A device over a runtime.
-    pub fn over(runtime: R) -> Self {
-        Self { runtime }
+    /// A device over a runtime, with scratch for its products: 64 KiB for each multiprocessor.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`].
+    pub fn over(runtime: R) -> Result<Self> {
+        let scratch = Arc::new(Mutex::new(Scratch::new(&runtime)?));
+        Ok(Self { runtime, scratch })
     }
 
     /// The runtime under this device.

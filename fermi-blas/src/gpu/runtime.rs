@@ -25,23 +25,34 @@ pub struct Operand {
     pub batch_stride: usize,
     /// Entries in a row that share a matrix, at least 1: entry i lies `i / repeat` strides from the first.
     pub repeat: usize,
+    /// Parts that every entry is cut into, at least 1: of part p of entry i the index is `i * parts + p`.
+    pub parts: usize,
+    /// Elements from one part to the next.
+    pub part_stride: usize,
     /// Whether it enters transposed.
     pub transposed: bool,
 }
 
 impl Operand {
+    /// One matrix of every entry, as it lies.
+    #[must_use]
+    pub fn new(address: u64, row_stride: usize, batch_stride: usize) -> Self {
+        Self { address, row_stride, batch_stride, repeat: 1, parts: 1, part_stride: 0, transposed: false }
+    }
+
     /// The matrix of one entry.
     #[must_use]
     pub fn entry(self, index: usize) -> Self {
-        let elements = index / self.repeat * self.batch_stride;
+        let (entry, part) = (index / self.parts, index % self.parts);
+        let elements = entry / self.repeat * self.batch_stride + part * self.part_stride;
         Self { address: self.address + (elements * size_of::<f32>()) as u64, ..self }
     }
 
     /// The one distance between neighbouring entries of a batch, if there is one.
     pub(crate) fn stride(self, batch: usize) -> Option<usize> {
-        match self.repeat {
-            1 => Some(self.batch_stride),
-            repeat if repeat >= batch => Some(0),
+        match (self.parts, self.repeat) {
+            (1, 1) => Some(self.batch_stride),
+            (1, repeat) if repeat >= batch => Some(0),
             _ => None,
         }
     }
@@ -123,7 +134,7 @@ pub trait Runtime: Clone + Debug + Send + Sync + 'static {
     /// Whatever the device reports.
     unsafe fn launch(&self, kernel: Kernel, shape: Shape, arguments: &[Argument]) -> Result<()>;
 
-    /// Matrix products.
+    /// Matrix products, of each input either one matrix for all entries or one for each, at one distance.
     ///
     /// # Safety
     /// The matrices lie in live memory of this device, and C overlaps neither A nor B nor itself.
@@ -131,6 +142,22 @@ pub trait Runtime: Clone + Debug + Send + Sync + 'static {
     /// # Errors
     /// Whatever the device reports.
     unsafe fn gemm(&self, product: &BatchedProduct) -> Result<()>;
+
+    /// Matrix products of matrices that lie anywhere. At `pointers` are the addresses of all matrices of A, then of B, then
+    /// of C; those of the product's operands are passed over.
+    ///
+    /// # Safety
+    /// As for [`Runtime::gemm`]; the pointers lie in live memory of this device too, and [`Runtime::takes_pointers`].
+    ///
+    /// # Errors
+    /// Whatever the device reports.
+    unsafe fn gemm_pointers(&self, product: &BatchedProduct, pointers: u64) -> Result<()>;
+
+    /// Whether there is [`Runtime::gemm_pointers`].
+    fn takes_pointers(&self) -> bool;
+
+    /// Multiprocessors, which work on a tile of a product each.
+    fn multiprocessors(&self) -> usize;
 
     /// Waits until all work is done.
     ///

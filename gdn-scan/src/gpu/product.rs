@@ -9,7 +9,7 @@ const MOST_ENTRIES: usize = 65_535;
 
 /// One matrix of every entry: rows of `row_stride` values, entries of `batch_stride` values.
 pub(super) fn entries(address: u64, row_stride: usize, batch_stride: usize) -> Operand {
-    Operand { address, row_stride, batch_stride, repeat: 1, transposed: false }
+    Operand::new(address, row_stride, batch_stride)
 }
 
 /// The same, transposed.
@@ -35,7 +35,7 @@ pub(super) unsafe fn multiply<R: Runtime>(
         });
         let product = BatchedProduct { m, k, n, batch, a, b, c, alpha: 1.0, beta: 0.0 };
         // SAFETY: handed on from the caller.
-        unsafe { device.runtime().gemm(&product) }?;
+        unsafe { device.multiply(&product) }?;
     }
     Ok(())
 }

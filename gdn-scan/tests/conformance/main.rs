@@ -47,9 +47,9 @@ mod emulated {
 
     use super::{errors, front, golden, scan};
 
-    conformance_tests!(forward, Emulated::emulated(Order::Forward));
-    conformance_tests!(backward, Emulated::emulated(Order::Backward));
-    conformance_tests!(shuffled, Emulated::emulated(Order::Shuffled));
+    conformance_tests!(forward, Emulated::emulated(Order::Forward).unwrap());
+    conformance_tests!(backward, Emulated::emulated(Order::Backward).unwrap());
+    conformance_tests!(shuffled, Emulated::emulated(Order::Shuffled).unwrap());
 }
 
 #[cfg(feature = "cuda")]

@@ -81,9 +81,15 @@ pub fn gemm_shapes<B: Blas>(device: &B) {
 /// # Panics
 /// When the device fails.
 pub fn gemm_batched<B: Blas>(device: &B) {
-    for (heads, tokens, keys, width) in
-        [(1, 1, 1, 1), (2, 3, 5, 7), (4, 0, 2, 3), (3, 2, 4, 0), (16, 33, 40, 72), (5, 130, 64, 64)]
-    {
+    for (heads, tokens, keys, width) in [
+        (1, 1, 1, 1),
+        (2, 3, 5, 7),
+        (4, 0, 2, 3),
+        (3, 2, 4, 0),
+        (16, 33, 40, 72),
+        (5, 130, 64, 64),
+        (2, 3, 5, 777),
+    ] {
         let q = Host::uniform("q", tokens, heads * width);
         let k = Host::uniform("k", keys, heads * width);
         let part = |host: &Host, head: usize| {
@@ -116,8 +122,17 @@ pub fn gemm_batched<B: Blas>(device: &B) {
             }
         }
     }
-    // few rows and many: devices take other paths for them; columns beside whole blocks of 16 to 128
-    for (m, k, n) in [(4, 65, 6), (1, 3, 300), (5, 40, 128), (8, 7, 147), (9, 16, 130)] {
+    // few rows and many, columns beside whole blocks of 16 to 128, inner dimensions that are split with and without a rest
+    for (m, k, n) in [
+        (4, 65, 6),
+        (1, 3, 300),
+        (5, 40, 128),
+        (8, 7, 147),
+        (9, 16, 130),
+        (2, 1024, 3),
+        (3, 1030, 5),
+        (9, 517, 40),
+    ] {
         shared(device, (m, k, n), true);
         shared(device, (m, k, n), false);
     }
