@@ -3,6 +3,7 @@
 #include "cuda.cuh"
 
 #define INFINITY_F __builtin_inff()
+#define LOWEST_F (-3.40282347e38f)
 
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE float root(float x) { return __builtin_sqrtf(x); }
@@ -28,6 +29,17 @@ DEVICE u32 to_bits(float value) {
 
 DEVICE bool is_nan(float x) { return x != x; }
 
+// e^r for |r| <= ln 2 / 2.
+DEVICE float exponential_polynomial(float r) {
+    float p = 1.98756911e-4f;
+    p = fused(p, r, 1.39819994e-3f);
+    p = fused(p, r, 8.33345205e-3f);
+    p = fused(p, r, 4.16657962e-2f);
+    p = fused(p, r, 1.66666657e-1f);
+    p = fused(p, r, 0.5f);
+    return fused(p * r, r, r) + 1.0f;
+}
+
 // e^x: x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that r keeps its digits; a polynomial for e^r; 2^n in two
 // factors, so that results near the ends of the range are right. NaN stays NaN.
 DEVICE float exponential(float x) {
@@ -39,15 +51,19 @@ DEVICE float exponential(float x) {
     n = (float)whole;
     float r = fused(n, -0.693145752f, x);
     r = fused(n, -1.42860677e-6f, r);
-    float p = 1.98756911e-4f;
-    p = fused(p, r, 1.39819994e-3f);
-    p = fused(p, r, 8.33345205e-3f);
-    p = fused(p, r, 4.16657962e-2f);
-    p = fused(p, r, 1.66666657e-1f);
-    p = fused(p, r, 0.5f);
-    p = fused(p * r, r, r) + 1.0f;
     int half = whole / 2;
-    return p * from_bits((u32)(half + 127) << 23) * from_bits((u32)(whole - half + 127) << 23);
+    return exponential_polynomial(r) * from_bits((u32)(half + 127) << 23) * from_bits((u32)(whole - half + 127) << 23);
+}
+
+// e^x for x <= 0 or hardly above, in half the steps: as above, but 1.5 * 2^23 is added so that the whole number of halvings
+// comes to stand in the low bits, and results below the smallest normal number are 0. NaN stays NaN.
+DEVICE float negative_exponential(float x) {
+    float shifted = fused(x, 1.44269504f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = fused(n, -0.693145752f, x);
+    r = fused(n, -1.42860677e-6f, r);
+    float p = exponential_polynomial(r) * from_bits((to_bits(shifted) + 127u) << 23);
+    return x < -87.33f ? 0.0f : p;
 }
 
 // ln x for x >= 1.

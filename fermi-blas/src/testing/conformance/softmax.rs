@@ -14,7 +14,8 @@ fn scores(rows: usize, columns: usize) -> Vec<f32> {
 /// # Panics
 /// When the device fails.
 pub fn softmax<B: RowOps>(device: &B) {
-    for (rows, columns) in SIZES {
+    // and rows that a device takes in pieces
+    for (rows, columns) in SIZES.into_iter().chain([(3, 1025), (2, 4000)]) {
         for (gap, scale) in [(0, 1.0), (3, 0.125), (0, -0.5)] {
             let x = scores(rows, columns);
             let expected = naive_softmax(&x, columns, f64::from(scale));
@@ -24,13 +25,19 @@ pub fn softmax<B: RowOps>(device: &B) {
         }
     }
     let infinite = f32::NEG_INFINITY;
-    let rows = [[infinite; 3], [infinite, 0.0, infinite], [f32::NAN, 1.0, 2.0], [1e4, 0.0, -1e4]];
-    let mut x = Matrix::from_slice(device, 4, 3, rows.as_flattened()).unwrap();
-    device.softmax_in_place(x.view_mut(), 1.0).unwrap();
-    let y = x.to_vec(device).unwrap();
-    assert!(y[..3].iter().chain(&y[6..9]).all(|y| y.is_nan()), "{y:?}");
-    assert_eq!(y[3..6], [0.0, 1.0, 0.0]);
-    assert_eq!(y[9..], [1.0, 0.0, 0.0]);
+    let starts = [[infinite; 3], [infinite, 0.0, infinite], [f32::NAN, 1.0, 2.0], [1e4, 0.0, -1e4]];
+    for columns in [3, 3000] {
+        let mut rows = vec![infinite; 4 * columns];
+        rows.chunks_mut(columns).zip(starts).for_each(|(row, start)| row[..3].copy_from_slice(&start));
+        let mut x = Matrix::from_slice(device, 4, columns, &rows).unwrap();
+        device.softmax_in_place(x.view_mut(), 1.0).unwrap();
+        let y = x.to_vec(device).unwrap();
+        let rows: Vec<_> = y.chunks(columns).collect();
+        assert!(rows[0].iter().chain(rows[2]).all(|y| y.is_nan()), "{columns}");
+        for (row, one) in [(rows[1], 1), (rows[3], 0)] {
+            assert!(row.iter().enumerate().all(|(at, &y)| y == f32::from(u8::from(at == one))), "{columns}");
+        }
+    }
 }
 
 /// Softmax of what each query may see; what lies behind becomes 0, even NaN.
@@ -38,7 +45,7 @@ pub fn softmax<B: RowOps>(device: &B) {
 /// # Panics
 /// When the device fails.
 pub fn causal_softmax<B: RowOps>(device: &B) {
-    for (queries, heads, keys) in [(0, 2, 4), (1, 1, 1), (3, 2, 7), (5, 8, 64), (40, 3, 129)] {
+    for (queries, heads, keys) in [(0, 2, 4), (1, 1, 1), (3, 2, 7), (5, 8, 64), (40, 3, 129), (6, 2, 3000)] {
         for gap in GAPS {
             let rows = queries * heads;
             let mut x = scores(rows, keys);
