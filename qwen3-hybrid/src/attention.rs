@@ -11,6 +11,9 @@ use crate::sequence::KeyValues;
 use crate::tensors::{Loader, Tensor, float32, projection};
 use crate::{Config, Options, Result};
 
+/// Query rows that are not halved for the sake of hidden scores: products of fewer rows are slower than they are smaller.
+const FEW_ROWS: usize = 256;
+
 /// y = o_proj(softmax(q kᵀ / √D) v · sigmoid(gate)) with normed and rotated q and k.
 ///
 /// `q_proj` gives, head after head, D of query and D of gate.
@@ -74,13 +77,13 @@ impl<B: ScanBackend> Attention<B> {
             device.rms_norm_in_place(keys.reborrow(), self.k_norm.view(), self.eps)?;
             device.rotary_in_place(keys, pass.positions, pass.rotary)?;
         }
+        if tokens == 1 {
+            self.attend_one(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
+        } else {
+            self.attend(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
+        }
         {
-            let _span = device.span("attention");
-            if tokens == 1 {
-                self.attend_one(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
-            } else {
-                self.attend(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
-            }
+            let _span = device.span("attention gate");
             let rows = tokens * self.heads;
             let gate = q_gate.as_view().reshape(rows, 2 * self.head_dim)?; // [T * H, 2D]
             let gate = gate.column_range(self.head_dim..2 * self.head_dim)?; // [T * H, D]
@@ -107,19 +110,26 @@ impl<B: ScanBackend> Attention<B> {
         let tokens = q_gate.rows();
         let mut start = 0;
         while start < tokens {
-            let rows = self.rows(pass, tokens - start, pass.history + start, scores.columns());
+            let rows = self.rows(tokens - start, pass.history + start, scores.columns());
             let keys = pass.history + start + rows;
             let block = scores.view_mut().column_range(0..rows * heads * keys)?;
             let mut block = block.reshape(rows, heads * keys)?; // [R, H * S]
             let q = q_gate.row_range(start..start + rows)?.heads(heads)?.column_range(0..dim)?; // [H, R, D]
             let k = cache.keys.row_range(0..keys)?.heads(self.key_value_heads)?; // [Hkv, S, D]
-            device.gemm_batched(GemmBatched::new(q, k.t(), block.reborrow().heads(heads)?)?)?;
-            device.causal_softmax_in_place(
-                block.reborrow().reshape(rows * heads, keys)?,
-                heads,
-                pass.positions.column_range(start..start + rows)?,
-                self.scale(),
-            )?;
+            {
+                let _span = device.span("attention scores");
+                device.gemm_batched(GemmBatched::new(q, k.t(), block.reborrow().heads(heads)?)?)?;
+            }
+            {
+                let _span = device.span("attention softmax");
+                device.causal_softmax_in_place(
+                    block.reborrow().reshape(rows * heads, keys)?,
+                    heads,
+                    pass.positions.column_range(start..start + rows)?,
+                    self.scale(),
+                )?;
+            }
+            let _span = device.span("attention values");
             let probabilities = block.as_view().heads(heads)?; // [H, R, S]
             let v = cache.values.row_range(0..keys)?.heads(self.key_value_heads)?; // [Hkv, S, D]
             let output = output.reborrow().row_range(start..start + rows)?.heads(heads)?; // [H, R, D]
@@ -145,20 +155,27 @@ impl<B: ScanBackend> Attention<B> {
         let k = cache.keys.row_range(0..keys)?.heads(groups)?; // [Hkv, S, D]
         let v = cache.values.row_range(0..keys)?.heads(groups)?; // [Hkv, S, D]
         let mut scores = scores.view_mut().column_range(0..heads * keys)?.reshape(heads, keys)?; // [H, S]
-        device.gemm_batched(GemmBatched::new(q, k.t(), scores.reborrow().blocks(groups)?)?)?;
-        device.causal_softmax_in_place(scores.reborrow(), heads, pass.positions, self.scale())?;
+        {
+            let _span = device.span("attention scores");
+            device.gemm_batched(GemmBatched::new(q, k.t(), scores.reborrow().blocks(groups)?)?)?;
+        }
+        {
+            let _span = device.span("attention softmax");
+            device.causal_softmax_in_place(scores.reborrow(), heads, pass.positions, self.scale())?;
+        }
+        let _span = device.span("attention values");
         let output = output.reshape(heads, dim)?.blocks(groups)?; // [Hkv, G, D]
         Ok(device.gemm_batched(GemmBatched::new(scores.as_view().blocks(groups)?, v, output)?)?)
     }
 
     /// How many query rows' scores to compute at once: all that are left if they fit the scratch and the history is so long
-    /// that hidden scores among the rows themselves are few; else half of them, and so on. `attention_rows` always fit.
-    fn rows(&self, pass: &Pass<'_, B>, left: usize, history: usize, scratch: usize) -> usize {
+    /// that hidden scores among the rows themselves are few; else half of them, and so on. One row always fits.
+    fn rows(&self, left: usize, history: usize, scratch: usize) -> usize {
         let mut rows = left;
-        while rows > pass.attention_rows
-            && (4 * rows > history || rows * self.heads * (history + rows) > scratch)
+        while rows > 1
+            && (rows * self.heads * (history + rows) > scratch || (rows > FEW_ROWS && 4 * rows > history))
         {
-            rows = rows.div_ceil(2).max(pass.attention_rows);
+            rows = rows.div_ceil(2);
         }
         rows
     }

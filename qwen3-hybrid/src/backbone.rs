@@ -229,7 +229,6 @@ impl<B: ScanBackend> Backbone<B> {
             history,
             positions: tables.positions.view().column_range(history..history + tokens)?,
             rotary: &tables.rotary,
-            attention_rows: self.options.attention_rows,
             scan_chunk: self.options.scan_chunk,
         };
         for (index, (layer, state)) in self.weights.layers.iter().zip(&mut sequence.layers).enumerate() {

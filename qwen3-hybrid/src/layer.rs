@@ -20,7 +20,6 @@ pub(crate) struct Pass<'a, B: ScanBackend> {
     /// Positions of the pass's tokens, `[1, T]`
     pub(crate) positions: View<'a, B, u32>,
     pub(crate) rotary: &'a RotaryTable<B>,
-    pub(crate) attention_rows: usize,
     pub(crate) scan_chunk: usize,
 }
 

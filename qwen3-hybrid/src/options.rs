@@ -18,7 +18,7 @@ pub struct Options {
     pub context_length: usize,
     /// Tokens that go through the layers together.
     pub prefill_chunk: usize,
-    /// Query rows of softmax attention whose scores exist at once.
+    /// Query rows of softmax attention whose scores against a full context exist at once; while it is shorter, more do.
     pub attention_rows: usize,
     /// Positions whose logits exist at once; more than one is of use only for looking at all of them.
     pub logits_rows: usize,
@@ -32,7 +32,7 @@ impl Default for Options {
             precision: Precision::Q8,
             context_length: 16_384,
             prefill_chunk: 512,
-            attention_rows: 256,
+            attention_rows: 320,
             logits_rows: 1,
             scan_chunk: 64,
         }

@@ -47,7 +47,9 @@ impl<B: Blas + RowOps> SelfAttention<B> {
         let queries = qkv.column_range(0..width)?;
         let keys = qkv.column_range(width..2 * width)?.heads(heads)?; // [heads, T, D / heads]
         let values = qkv.column_range(2 * width..3 * width)?.heads(heads)?; // [heads, T, D / heads]
-        let block = scores.rows() / heads;
+        // as few blocks as the scratch allows, all of about the same size
+        let blocks = keys_len.div_ceil(scores.rows() / heads);
+        let block = keys_len.div_ceil(blocks.max(1));
         let mut start = 0;
         while start < keys_len {
             let rows = start..(start + block).min(keys_len);

@@ -19,7 +19,7 @@ pub struct Options {
     pub context_length: usize,
     /// Tokens that go through the backbone together.
     pub prefill_chunk: usize,
-    /// Query rows whose attention scores exist at once, in the tower and in the backbone.
+    /// Query rows whose attention scores exist at once, in the tower and, against a full context, in the backbone.
     pub attention_rows: usize,
     /// How many patches become one token; the checkpoint's mode if none is given.
     pub downsample_mode: Option<DownsampleMode>,
@@ -41,7 +41,7 @@ impl Default for Options {
             precision: Precision::Q8,
             context_length: 16_384,
             prefill_chunk: 512,
-            attention_rows: 256,
+            attention_rows: 320,
             downsample_mode: None,
             max_slices: None,
             max_patches: 1_280,

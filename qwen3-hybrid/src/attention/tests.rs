@@ -26,14 +26,8 @@ fn d6_query_and_gate_alternate_by_head_and_only_the_query_is_normed() {
         AttentionActivations { q_gate: zeros(1, 8), scores: zeros(1, 2), output: zeros(1, 4) };
     let positions = Matrix::from_slice(&device, 1, 1, &[0]).unwrap();
     let rotary = RotaryTable::new(&device, 1, 2, 1e4).unwrap();
-    let pass = Pass {
-        device: &device,
-        history: 0,
-        positions: positions.view(),
-        rotary: &rotary,
-        attention_rows: 1,
-        scan_chunk: 1,
-    };
+    let pass =
+        Pass { device: &device, history: 0, positions: positions.view(), rotary: &rotary, scan_chunk: 1 };
     let (x, mut y, mut scratch) = (matrix(1, 1, &[1.0]), zeros(1, 4), zeros(1, 0));
     layer.forward(&pass, x.view(), &mut cache, &mut activations, scratch.view_mut(), y.view_mut()).unwrap();
 

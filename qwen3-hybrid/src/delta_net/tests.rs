@@ -53,7 +53,6 @@ fn d1_a_prompt_shorter_than_the_kernel_from_any_split() {
                 history: start,
                 positions: positions.view().column_range(start..start + tokens).unwrap(),
                 rotary: &rotary,
-                attention_rows: 4,
                 scan_chunk: 4,
             };
             let x = Matrix::from_slice(&device, *tokens, 1, &inputs[start..start + tokens]).unwrap();
