@@ -64,6 +64,9 @@ fn most(max_new_tokens: usize) -> GenerateOptions {
 fn the_full_model_fits_the_budget_on_cuda() {
     let folder = checkpoint();
     let device = Cuda::builder(0).memory_limit(BUDGET).open().unwrap();
+    // What the card holds besides buffers: the driver's context, kernels, cuBLAS; right if nobody else uses the card.
+    let beside = || device.info().memory - device.free_memory().unwrap() - device.memory().in_use;
+    let (products, opened) = (device.memory().in_use, beside());
     let options = Options { keep_prefix: false, ..Options::default() };
     assert_eq!((options.context_length, options.precision), (16_384, Precision::Q8));
 
@@ -104,6 +107,8 @@ fn the_full_model_fits_the_budget_on_cuda() {
         "held: loaded {}, with a session {}, after an answer {}, peak {}",
         loaded.in_use, held.in_use, after.in_use, after.peak
     );
+    println!("held by the device itself, for products: {products}");
+    println!("the card, beside buffers: {opened} when opened, {} after an answer", beside());
     assert_eq!((generated.len(), generated[0]), (48, first[0]));
     assert_eq!(after, held, "an answer leaves nothing behind and needs nothing more");
     assert_eq!(held.peak, held.in_use, "nothing was held for a while only");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cust::sys::{
-    CUDA_MEMCPY2D, CUdevice, CUmemorytype, cuLaunchKernel, cuMemcpy2DAsync_v2, cuMemcpyDtoDAsync_v2,
-    cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2,
+    CUDA_MEMCPY2D, CUdevice, CUmemorytype, cuLaunchKernel, cuMemGetInfo_v2, cuMemcpy2DAsync_v2,
+    cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2,
 };
 
 use super::clock::{Clock, Event, Span};
@@ -77,6 +77,18 @@ impl Gpu<Driver> {
     /// What is known of the card.
     pub fn info(&self) -> &DeviceInfo {
         &self.runtime().shared.info
+    }
+
+    /// Bytes of the card that nobody holds, neither this program nor another.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`].
+    pub fn free_memory(&self) -> Result<usize> {
+        self.runtime().shared.context.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: a plain call.
+        driver("cuMemGetInfo", unsafe { cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free)
     }
 
     /// The version of the cuBLAS that was opened, as the library counts: 8000 is 8.0, 130100 is 13.1.

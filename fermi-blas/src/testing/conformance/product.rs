@@ -138,6 +138,18 @@ pub fn gemm_batched<B: Blas>(device: &B) {
     }
 }
 
+/// Two threads with one device: what belongs to one product stays together.
+///
+/// # Panics
+/// When the device fails.
+pub fn gemm_batched_by_two_threads<B: Blas>(device: &B) {
+    std::thread::scope(|scope| {
+        for size in [(2, 1030, 3), (5, 40, 7)] {
+            scope.spawn(move || (0..4).for_each(|_| shared(device, size, false)));
+        }
+    });
+}
+
 /// Fewer matrices than products, each for several of them, added to what was there.
 fn shared<B: Blas>(device: &B, (m, k, n): (usize, usize, usize), transposed: bool) {
     let batch = 12;
