@@ -95,6 +95,9 @@ pub(crate) fn every_length_in_every_mode<B: ScanBackend>(device: &B) {
 pub(crate) fn the_models_width<B: ScanBackend>(device: &B) {
     let modes = [Mode::Sequential, Mode::Chunked { chunk_len: 16 }, Mode::Chunked { chunk_len: 64 }];
     check(device, &Inputs::new("width", Sizes::new(70, (1, 1), (128, 128))), &modes);
+    // keys as wide, values not; several heads; a third chunk, and a fourth that is short
+    let modes = [Mode::Sequential, Mode::Chunked { chunk_len: 64 }];
+    check(device, &Inputs::new("narrow values", Sizes::new(200, (2, 4), (128, 20))), &modes);
 }
 
 pub(crate) fn grouped_heads_and_odd_widths<B: ScanBackend>(device: &B) {
