@@ -32,7 +32,7 @@ impl Default for Options {
             precision: Precision::Q8,
             context_length: 16_384,
             prefill_chunk: 512,
-            attention_rows: 320,
+            attention_rows: 256,
             logits_rows: 1,
             scan_chunk: 64,
         }

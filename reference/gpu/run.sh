@@ -86,12 +86,12 @@ memcheck() {
     done
 }
 
-# The vendor's kernels are left out: what it finds there would say nothing about ours.
+# The vendor's kernels are left out: what it finds there would say nothing about ours. The tool loses track of launches from two threads.
 racecheck() {
     local ours=(--tool racecheck --kernel-name-exclude kns=gemm --kernel-name-exclude kns=cutlass)
     sanitize "${ours[@]}" "$bin/describe" --device cuda --max-new-tokens 2
     for test in "$bin"/test-{fermi-blas,gdn-scan}-conformance "$bin"/test-siglip2-tower-windows; do
-        sanitize "${ours[@]}" "$test" --ignored cuda --test-threads 1
+        sanitize "${ours[@]}" "$test" --ignored cuda --test-threads 1 --skip two_threads
     done
 }
 

@@ -41,7 +41,7 @@ impl Default for Options {
             precision: Precision::Q8,
             context_length: 16_384,
             prefill_chunk: 512,
-            attention_rows: 320,
+            attention_rows: 256,
             downsample_mode: None,
             max_slices: None,
             max_patches: 1_280,
