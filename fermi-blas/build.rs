@@ -25,6 +25,10 @@ mod emulated {
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_source(path)) {
             build.file(wrap(&path, &out));
         }
+        // The sanitizer's runtime, which gcc would add if it linked the tests by itself.
+        if std::env::var("CXXFLAGS").is_ok_and(|flags| flags.contains("-fsanitize=address")) {
+            println!("cargo:rustc-link-lib=asan");
+        }
         build.compile("fermi_blas_emulated");
     }
 

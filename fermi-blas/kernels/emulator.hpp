@@ -5,7 +5,12 @@
 
 #define KERNEL(threads) extern "C" void
 #define DEVICE static inline
+#ifdef __SANITIZE_ADDRESS__
+// AddressSanitizer watches the process's arrays, but no thread's own.
+#define SHARED static
+#else
 #define SHARED static thread_local
+#endif
 #define UNROLL
 #define UNROLL_2
 #define UNROLL_4

@@ -1,5 +1,6 @@
 // Runs kernels on the host: blocks one after another, a block's threads as fibers. One order of fibers hides a missing barrier
 // that another shows, so the order is the caller's.
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 typedef unsigned int u32;
@@ -59,6 +61,8 @@ void prepare(u32 threads) {
         fiber.state = State::Ready;
         fiber.thread = thread;
         makecontext(&fiber.context, start, 0);
+        // AddressSanitizer forgets where a stack's arrays end whenever its context is switched to, unless the stack seems empty.
+        fiber.context.uc_stack.ss_size = 0;
     }
 }
 
@@ -94,7 +98,11 @@ bool run_block(u32 threads, u32 order) {
             (fiber.state == State::Waiting ? waiting : done)++;
         }
         if (waiting == 0) return true;
-        if (done != 0) return false;
+        if (done != 0) {
+            // No other block may find what these stacks were left with.
+            block.fibers.clear();
+            return false;
+        }
     }
 }
 }  // namespace
@@ -110,6 +118,11 @@ void wait() {
 // Returns 0, or 1 when a barrier was not met by all.
 extern "C" int fermi_blas_emulate(emulator::Entry entry, const void* const* arguments, u32 blocks, u32 threads,
                                   u32 order) {
+#ifdef __SANITIZE_ADDRESS__
+    // Shared arrays are the process's then, see SHARED.
+    static std::mutex launches;
+    std::lock_guard<std::mutex> lock(launches);
+#endif
     emulator::block.entry = entry;
     emulator::block.arguments = arguments;
     emulator::place.threads = threads;
@@ -122,7 +135,8 @@ extern "C" int fermi_blas_emulate(emulator::Entry entry, const void* const* argu
 }
 
 // Zeroed memory that ends at a page which may not be touched, and begins after another: a kernel that leaves its buffer is
-// stopped. The bytes are rounded up to 16, the alignment of the widest load.
+// stopped. The bytes are rounded up to 16, the alignment of the widest load. AddressSanitizer also guards what is left of the
+// buffer's own pages.
 extern "C" void* fermi_blas_guarded_alloc(std::size_t bytes) {
     std::size_t page = (std::size_t)sysconf(_SC_PAGESIZE);
     std::size_t rounded = (bytes + 15) / 16 * 16, inner = (rounded + page - 1) / page * page;
@@ -133,11 +147,16 @@ extern "C" void* fermi_blas_guarded_alloc(std::size_t bytes) {
         munmap(mapped, inner + 2 * page);
         return nullptr;
     }
-    return start + inner - rounded;
+    char* memory = start + inner - rounded;
+    ASAN_POISON_MEMORY_REGION(start, inner - rounded);
+    ASAN_POISON_MEMORY_REGION(memory + bytes, rounded - bytes);
+    return memory;
 }
 
 extern "C" void fermi_blas_guarded_free(void* memory, std::size_t bytes) {
     std::size_t page = (std::size_t)sysconf(_SC_PAGESIZE);
     std::size_t rounded = (bytes + 15) / 16 * 16, inner = (rounded + page - 1) / page * page;
-    munmap(static_cast<char*>(memory) + rounded - inner - page, inner + 2 * page);
+    char* start = static_cast<char*>(memory) + rounded - inner;
+    ASAN_UNPOISON_MEMORY_REGION(start, inner);
+    munmap(start - page, inner + 2 * page);
 }
