@@ -12,6 +12,8 @@ typedef unsigned short bf16;
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
 #define DEVICE static __attribute__((device)) __inline__ __attribute__((always_inline))
 #define SHARED __attribute__((shared))
+// A shared array as long as the launch says.
+#define LAUNCH_SHARED(type, name) extern SHARED type name[]
 #define UNROLL _Pragma("unroll")
 // Loops of unknown length, some steps at a time: a thread then has several loads on their way. More steps need more registers,
 // of which a thread of Fermi has 63.

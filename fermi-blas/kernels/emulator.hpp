@@ -11,6 +11,7 @@
 #else
 #define SHARED static thread_local
 #endif
+#define LAUNCH_SHARED(type, name) type* name = static_cast<type*>(emulator::place.shared)
 #define UNROLL
 #define UNROLL_2
 #define UNROLL_4
@@ -19,6 +20,7 @@ namespace emulator {
 // Where the running fiber stands.
 struct Place {
     u32 thread, block, threads, blocks;
+    void* shared;  // as much as was asked for at the launch
 };
 extern thread_local Place place;
 

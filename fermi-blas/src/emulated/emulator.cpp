@@ -1,6 +1,5 @@
 // Runs kernels on the host: blocks one after another, a block's threads as fibers. One order of fibers hides a missing barrier
 // that another shows, so the order is the caller's.
-#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -13,6 +12,13 @@
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes)
+#endif
 
 #define DEVICE static inline
 #include "emulator.hpp"
@@ -115,8 +121,11 @@ void wait() {
 }
 }  // namespace emulator
 
-// Returns 0, or 1 when a barrier was not met by all.
-extern "C" int fermi_blas_emulate(emulator::Entry entry, const void* const* arguments, u32 blocks, u32 threads,
+extern "C" void* fermi_blas_guarded_alloc(std::size_t bytes);
+extern "C" void fermi_blas_guarded_free(void* memory, std::size_t bytes);
+
+// Returns 0; 1 when a barrier was not met by all; 2 without memory.
+extern "C" int fermi_blas_emulate(emulator::Entry entry, const void* const* arguments, u32 blocks, u32 threads, u32 shared,
                                   u32 order) {
 #ifdef __SANITIZE_ADDRESS__
     // Shared arrays are the process's then, see SHARED.
@@ -127,11 +136,16 @@ extern "C" int fermi_blas_emulate(emulator::Entry entry, const void* const* argu
     emulator::block.arguments = arguments;
     emulator::place.threads = threads;
     emulator::place.blocks = blocks;
-    for (u32 n = 0; n < blocks; n++) {
+    void* memory = shared ? fermi_blas_guarded_alloc(shared) : nullptr;
+    if (shared && !memory) return 2;
+    emulator::place.shared = memory;
+    bool met = true;
+    for (u32 n = 0; met && n < blocks; n++) {
         emulator::place.block = emulator::nth(n, blocks, order, 0);
-        if (!emulator::run_block(threads, order)) return 1;
+        met = emulator::run_block(threads, order);
     }
-    return 0;
+    if (memory) fermi_blas_guarded_free(memory, shared);
+    return met ? 0 : 1;
 }
 
 // Zeroed memory that ends at a page which may not be touched, and begins after another: a kernel that leaves its buffer is

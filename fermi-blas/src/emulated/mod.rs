@@ -22,6 +22,7 @@ unsafe extern "C" {
         arguments: *const *const c_void,
         blocks: u32,
         threads: u32,
+        shared: u32,
         order: u32,
     ) -> c_int;
     fn fermi_blas_guarded_alloc(bytes: usize) -> *mut c_void;
@@ -155,14 +156,16 @@ impl Runtime for Emulator {
         let pointers: Vec<*const c_void> =
             arguments.iter().map(|argument| std::ptr::from_ref(argument).cast()).collect();
         let entry = kernel.module.host[kernel.index];
+        let Shape { blocks, threads, shared } = shape;
         // SAFETY: the caller vouches for the arguments.
         let status = unsafe {
-            fermi_blas_emulate(entry, pointers.as_ptr(), shape.blocks, shape.threads, self.order as u32)
+            fermi_blas_emulate(entry, pointers.as_ptr(), blocks, threads, shared, self.order as u32)
         };
-        if status == 0 {
-            return Ok(());
-        }
-        let name = "a barrier was not met by all threads of a block".to_owned();
+        let name = match status {
+            0 => return Ok(()),
+            1 => "a barrier was not met by all threads of a block".to_owned(),
+            _ => return Err(Error::OutOfMemory { bytes: shared as usize }),
+        };
         Err(Error::Device { library: "emulator", operation: kernel.name(), code: status, name })
     }
 

@@ -6,7 +6,7 @@ gpu_module!(pub(crate) dequantize: "kernels/dequantize.ptx" { dequantize_q8 = 0,
 gpu_module!(pub(crate) gather: "kernels/gather.ptx" { gather_f32 = 0, gather_bf16 = 1, gather_q8 = 2 });
 gpu_module!(pub(crate) gemv: "kernels/gemv.ptx" { gemv_f32 = 0, gemv_bf16 = 1, gemv_q8 = 2, gemv_q8_few = 3 });
 gpu_module!(pub(crate) norm: "kernels/norm.ptx" { layer_norm = 0, rms_norm = 1, gated_rms_norm = 2 });
-gpu_module!(pub(crate) softmax: "kernels/softmax.ptx" { softmax = 0, causal_softmax = 1 });
+gpu_module!(pub(crate) softmax: "kernels/softmax.ptx" { softmax_held = 0, softmax_kept = 1, softmax_long = 2 });
 gpu_module!(pub(crate) rotary: "kernels/rotary.ptx" { rotary = 0 });
 gpu_module!(pub(crate) elementwise: "kernels/elementwise.ptx" { add = 0, activate = 1, gate = 2 });
 gpu_module!(pub(crate) argmax: "kernels/argmax.ptx" { argmax = 0 });

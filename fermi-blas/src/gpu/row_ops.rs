@@ -19,6 +19,29 @@ fn number(activation: Activation) -> u32 {
     }
 }
 
+/// Columns of a row at most that fits the registers, or else the shared memory, of its block in `kernels/softmax.cu`.
+const HELD_COLUMNS: usize = 1_024;
+const KEPT_COLUMNS: usize = 12_000;
+
+impl<R: Runtime> Gpu<R> {
+    /// Softmax of x · scale, with the address of the queries' positions or 0.
+    fn softmax(&self, mut x: ViewMut<'_, Self>, positions: u64, heads: usize, scale: f32) -> Result<()> {
+        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
+        if rows * columns == 0 {
+            return Ok(());
+        }
+        let (kernel, kept) = match columns {
+            ..=HELD_COLUMNS => (softmax::softmax_held, 0),
+            ..=KEPT_COLUMNS => (softmax::softmax_kept, columns),
+            _ => (softmax::softmax_long, 0),
+        };
+        let shape = Shape::blocks(rows, THREADS).shared(kept * size_of::<f32>());
+        let arguments = arguments![x.address(), positions, rows, columns, stride, heads, scale];
+        // SAFETY: the kernel's arguments; the caller checked the positions' number, and x is exclusive.
+        unsafe { self.launch(kernel, shape, &arguments) }
+    }
+}
+
 impl<R: Runtime> RowOps for Gpu<R> {
     fn add_in_place(&self, mut x: ViewMut<'_, Self>, y: View<'_, Self>) -> Result<()> {
         check("add_in_place", "columns", x.columns(), y.columns())?;
@@ -118,31 +141,19 @@ impl<R: Runtime> RowOps for Gpu<R> {
         unsafe { self.launch(norm::gated_rms_norm, Shape::blocks(rows, THREADS), &arguments) }
     }
 
-    fn softmax_in_place(&self, mut x: ViewMut<'_, Self>, scale: f32) -> Result<()> {
-        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
-        if rows * columns == 0 {
-            return Ok(());
-        }
-        let arguments = arguments![x.address(), rows, columns, stride, scale];
-        // SAFETY: the kernel's arguments; x is exclusive.
-        unsafe { self.launch(softmax::softmax, Shape::blocks(rows, THREADS), &arguments) }
+    fn softmax_in_place(&self, x: ViewMut<'_, Self>, scale: f32) -> Result<()> {
+        self.softmax(x, 0, 1, scale)
     }
 
     fn causal_softmax_in_place(
         &self,
-        mut x: ViewMut<'_, Self>,
+        x: ViewMut<'_, Self>,
         heads: usize,
         positions: View<'_, Self, u32>,
         scale: f32,
     ) -> Result<()> {
         check("causal_softmax_in_place", "rows", positions.columns() * heads, x.rows())?;
-        let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
-        if rows * columns == 0 {
-            return Ok(());
-        }
-        let arguments = arguments![x.address(), positions.address(), rows, columns, stride, heads, scale];
-        // SAFETY: the kernel's arguments; the sizes were checked, and x is exclusive.
-        unsafe { self.launch(softmax::causal_softmax, Shape::blocks(rows, THREADS), &arguments) }
+        self.softmax(x, positions.address(), heads, scale)
     }
 
     fn rotary_in_place(

@@ -15,7 +15,7 @@ fn scores(rows: usize, columns: usize) -> Vec<f32> {
 /// When the device fails.
 pub fn softmax<B: RowOps>(device: &B) {
     // and rows that a device takes in pieces
-    for (rows, columns) in SIZES.into_iter().chain([(3, 1025), (2, 4000)]) {
+    for (rows, columns) in SIZES.into_iter().chain([(3, 1025), (2, 4000), (2, 12_000), (2, 12_001)]) {
         for (gap, scale) in [(0, 1.0), (3, 0.125), (0, -0.5)] {
             let x = scores(rows, columns);
             let expected = naive_softmax(&x, columns, f64::from(scale));
@@ -26,7 +26,7 @@ pub fn softmax<B: RowOps>(device: &B) {
     }
     let infinite = f32::NEG_INFINITY;
     let starts = [[infinite; 3], [infinite, 0.0, infinite], [f32::NAN, 1.0, 2.0], [1e4, 0.0, -1e4]];
-    for columns in [3, 3000] {
+    for columns in [3, 3000, 13_000] {
         let mut rows = vec![infinite; 4 * columns];
         rows.chunks_mut(columns).zip(starts).for_each(|(row, start)| row[..3].copy_from_slice(&start));
         let mut x = Matrix::from_slice(device, 4, columns, &rows).unwrap();
@@ -45,7 +45,9 @@ pub fn softmax<B: RowOps>(device: &B) {
 /// # Panics
 /// When the device fails.
 pub fn causal_softmax<B: RowOps>(device: &B) {
-    for (queries, heads, keys) in [(0, 2, 4), (1, 1, 1), (3, 2, 7), (5, 8, 64), (40, 3, 129), (6, 2, 3000)] {
+    for (queries, heads, keys) in
+        [(0, 2, 4), (1, 1, 1), (3, 2, 7), (5, 8, 64), (40, 3, 129), (6, 2, 3000), (4, 2, 12_000)]
+    {
         for gap in GAPS {
             let rows = queries * heads;
             let mut x = scores(rows, keys);
