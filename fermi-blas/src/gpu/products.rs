@@ -1,4 +1,4 @@
-//! Batches of matrix products: at one distance, by addresses, in pieces, or split over the inner dimension.
+//! Batches of matrix products: at one distance, by addresses, or split over the inner dimension.
 //!
 //! The library gives every multiprocessor tiles of the output. Few tiles leave most of a large card idle, however long the
 //! inner dimension: so it is with attention's product of probabilities and values. Such a product is cut along the inner
@@ -16,10 +16,6 @@ const TILE: usize = 128;
 
 /// Inner elements of a part at least; shorter ones would be reading and writing sums above all.
 const SHORTEST: usize = 256;
-
-/// Columns of a piece at most, where there are at least a tile's rows. Given wider products, cuBLAS 13.1 takes tiles of 128 x 64
-/// on an H200 (37 TFLOP/s for 512 rows of 8 heads by 5,120 keys); given as many in pieces, 128 x 128 (44 TFLOP/s).
-const WIDEST: usize = 2_560;
 
 /// Entries at most of a batch that is handed over by addresses.
 const MOST_POINTERS: usize = 4096;
@@ -48,8 +44,8 @@ impl<R: Runtime> Scratch<R> {
 }
 
 impl Operand {
-    /// The same from an index of one dimension on, cut there into `parts` of `length`. The dimension runs along the rows, or
-    /// across them.
+    /// The same from the inner index `start` on, cut there into `parts` of `length`. The inner dimension runs along the rows,
+    /// or across them.
     fn cut(self, start: usize, parts: usize, length: usize, along_rows: bool) -> Self {
         let step = if along_rows { 1 } else { self.row_stride };
         let address = self.address + (start * step * size_of::<f32>()) as u64;
@@ -65,29 +61,11 @@ impl BatchedProduct {
         Self { k: length, batch: self.batch * parts, a, b, ..*self }
     }
 
-    /// The columns of C from `start` on: `pieces` times `length`, each piece a product of its own.
-    fn columns(&self, start: usize, pieces: usize, length: usize) -> Self {
-        let a = Operand { parts: pieces, ..self.a };
-        let b = self.b.cut(start, pieces, length, !self.b.transposed);
-        let c = self.c.cut(start, pieces, length, true);
-        Self { n: length, batch: self.batch * pieces, a, b, c, ..*self }
-    }
-
-    /// Into how many pieces to cut its columns: a power of two, so that most lengths of a history are cut without a rest.
-    fn pieces(&self) -> usize {
-        if self.m < TILE { 1 } else { self.n.div_ceil(WIDEST).next_power_of_two() }
-    }
-
     /// Into how many parts to cut it for that many multiprocessors.
     fn parts(&self, multiprocessors: usize) -> usize {
         let tiles = self.batch * self.m.div_ceil(TILE) * self.n.div_ceil(TILE);
         (multiprocessors / tiles).min(self.k / SHORTEST).max(1)
     }
-}
-
-/// The library reads four elements at once where their addresses allow it.
-fn aligned(length: usize) -> usize {
-    length / 4 * 4
 }
 
 impl<R: Runtime> Gpu<R> {
@@ -118,38 +96,17 @@ impl<R: Runtime> Gpu<R> {
             }
             return Ok(());
         }
-        let (parts, pieces) = (product.parts(self.runtime.multiprocessors()), product.pieces());
+        let parts = product.parts(self.runtime.multiprocessors());
         // Held until all is handed in.
         let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: handed on from the caller.
         unsafe {
             if parts > 1 {
                 self.multiply_split(product, parts, &scratch)
-            } else if pieces > 1 {
-                self.multiply_in_pieces(product, pieces, &scratch)
             } else if at_one_distance {
                 self.runtime.gemm(product)
             } else {
                 self.multiply_by_pointers(product, &scratch)
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`Runtime::gemm`].
-    unsafe fn multiply_in_pieces(
-        &self,
-        product: &BatchedProduct,
-        pieces: usize,
-        scratch: &Scratch<R>,
-    ) -> Result<()> {
-        let length = aligned(product.n / pieces);
-        // SAFETY: handed on from the caller.
-        unsafe {
-            self.multiply_by_pointers(&product.columns(0, pieces, length), scratch)?;
-            match product.n - pieces * length {
-                0 => Ok(()),
-                rest => self.multiply_by_pointers(&product.columns(pieces * length, 1, rest), scratch),
             }
         }
     }
@@ -163,7 +120,8 @@ impl<R: Runtime> Gpu<R> {
         scratch: &Scratch<R>,
     ) -> Result<()> {
         let BatchedProduct { m, k, n, batch, c, mut beta, .. } = *product;
-        let length = aligned(k / parts);
+        // The library reads four elements at once where their addresses allow it.
+        let length = k / parts / 4 * 4;
         let (address, size) = (R::address(&scratch.parts), m * n);
         let sums = Operand { parts, part_stride: size, ..Operand::new(address, n, parts * size) };
         // SAFETY: handed on from the caller.
