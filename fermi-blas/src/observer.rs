@@ -13,11 +13,20 @@ pub trait Observer<B: Backend>: Send {
     /// # Errors
     /// Whatever reading it fails with; the model's pass ends with that error.
     fn stage(&mut self, name: fmt::Arguments<'_>, value: View<'_, B>) -> Result<()>;
+
+    /// Whether anybody looks. If not, a model may leave out rows that nothing depends on.
+    fn observes(&self) -> bool {
+        true
+    }
 }
 
 impl<B: Backend> Observer<B> for () {
     fn stage(&mut self, _: fmt::Arguments<'_>, _: View<'_, B>) -> Result<()> {
         Ok(())
+    }
+
+    fn observes(&self) -> bool {
+        false
     }
 }
 

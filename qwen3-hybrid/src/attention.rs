@@ -49,7 +49,8 @@ impl<B: ScanBackend> Attention<B> {
     }
 
     /// # Shapes
-    /// x and y `[T, hidden]`; the cache holds the keys and values of the tokens before, and then of these
+    /// x `[T, hidden]`; y `[W, hidden]` for the last W tokens; the cache holds the keys and values of the tokens before, and then
+    /// of these
     pub(crate) fn forward(
         &self,
         pass: &Pass<'_, B>,
@@ -59,38 +60,50 @@ impl<B: ScanBackend> Attention<B> {
         mut weights: ViewMut<'_, B>,
         y: ViewMut<'_, B>,
     ) -> Result<()> {
-        let (device, tokens) = (pass.device, x.rows());
+        let (device, tokens, wanted) = (pass.device, x.rows(), y.rows());
         let AttentionActivations { q_gate, scores, output } = activations;
-        let mut q_gate = q_gate.row_range_mut(0..tokens)?; // [T, H * 2D]
         // Keys and values come to be where they will stay.
         let (mut k, v) = cache.new_rows(pass.history, tokens)?; // [T, Hkv * D] each
-        let mut output = output.row_range_mut(0..tokens)?; // [T, H * D]
-        self.q_proj.multiply(device, x, q_gate.reborrow(), weights.reborrow())?;
         self.k_proj.multiply(device, x, k.reborrow(), weights.reborrow())?;
         self.v_proj.multiply(device, x, v, weights.reborrow())?;
         {
             let _span = device.span("attention positions");
-            let mut queries = q_gate.reborrow().heads(self.heads)?.column_range(0..self.head_dim)?; // [H, T, D]
-            device.rms_norm_in_place(queries.reborrow(), self.q_norm.view(), self.eps)?;
-            device.rotary_in_place(queries, pass.positions, pass.rotary)?;
             let mut keys = k.heads(self.key_value_heads)?; // [Hkv, T, D]
             device.rms_norm_in_place(keys.reborrow(), self.k_norm.view(), self.eps)?;
             device.rotary_in_place(keys, pass.positions, pass.rotary)?;
         }
-        if tokens == 1 {
+        if wanted == 0 {
+            return Ok(());
+        }
+        let pass = &pass.last(tokens, wanted)?;
+        let mut q_gate = q_gate.row_range_mut(0..wanted)?; // [W, H * 2D]
+        let mut output = output.row_range_mut(0..wanted)?; // [W, H * D]
+        self.q_proj.multiply(
+            device,
+            x.row_range(tokens - wanted..tokens)?,
+            q_gate.reborrow(),
+            weights.reborrow(),
+        )?;
+        {
+            let _span = device.span("attention positions");
+            let mut queries = q_gate.reborrow().heads(self.heads)?.column_range(0..self.head_dim)?; // [H, W, D]
+            device.rms_norm_in_place(queries.reborrow(), self.q_norm.view(), self.eps)?;
+            device.rotary_in_place(queries, pass.positions, pass.rotary)?;
+        }
+        if wanted == 1 {
             self.attend_one(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
         } else {
             self.attend(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
         }
         {
             let _span = device.span("attention gate");
-            let rows = tokens * self.heads;
-            let gate = q_gate.as_view().reshape(rows, 2 * self.head_dim)?; // [T * H, 2D]
-            let gate = gate.column_range(self.head_dim..2 * self.head_dim)?; // [T * H, D]
-            let output = output.reborrow().reshape(rows, self.head_dim)?; // [T * H, D]
+            let rows = wanted * self.heads;
+            let gate = q_gate.as_view().reshape(rows, 2 * self.head_dim)?; // [W * H, 2D]
+            let gate = gate.column_range(self.head_dim..2 * self.head_dim)?; // [W * H, D]
+            let output = output.reborrow().reshape(rows, self.head_dim)?; // [W * H, D]
             device.gate_in_place(Activation::Sigmoid, output, gate)?;
         }
-        Ok(self.o_proj.multiply(device, output.as_view(), y, weights)?) // [T, hidden]
+        Ok(self.o_proj.multiply(device, output.as_view(), y, weights)?) // [W, hidden]
     }
 
     /// Scores of a block of query rows, softmax, values; block after block, so that their scores fit the scratch.

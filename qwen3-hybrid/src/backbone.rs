@@ -193,7 +193,7 @@ impl<B: ScanBackend> Backbone<B> {
             };
             sequence.begin();
             self.embed(input, start, tokens, observer)?;
-            self.forward_layers(sequence, tokens, observer)?;
+            self.forward_layers(sequence, tokens, rows.len(), observer)?;
             sequence.advance(tokens);
             if !rows.is_empty() {
                 self.forward_head(tokens, rows, observer)?;
@@ -216,10 +216,13 @@ impl<B: ScanBackend> Backbone<B> {
         Ok(observer.stage(format_args!("embeddings"), hidden.as_view())?)
     }
 
+    /// Nothing reads what the last layer makes of a token, unless its logits are wanted: it computes those rows only, `last` at
+    /// the end, and leaves the others as the layer before left them.
     fn forward_layers(
         &mut self,
         sequence: &mut Sequence<B>,
         tokens: usize,
+        last: usize,
         observer: &mut impl Observer<B>,
     ) -> Result<()> {
         let history = sequence.len();
@@ -231,8 +234,10 @@ impl<B: ScanBackend> Backbone<B> {
             rotary: &tables.rotary,
             scan_chunk: self.options.scan_chunk,
         };
+        let layers = self.weights.layers.len();
         for (index, (layer, state)) in self.weights.layers.iter().zip(&mut sequence.layers).enumerate() {
-            layer.forward(&pass, tokens, state, &mut self.activations)?;
+            let wanted = if index + 1 < layers || observer.observes() { tokens } else { last };
+            layer.forward(&pass, tokens, wanted, state, &mut self.activations)?;
             let hidden = self.activations.hidden.row_range(0..tokens)?;
             observer.stage(format_args!("layers.{index}"), hidden)?;
         }

@@ -51,7 +51,7 @@ impl<B: ScanBackend> DeltaNet<B> {
     }
 
     /// # Shapes
-    /// x and y `[T, hidden]`; the state is that after the tokens before
+    /// x `[T, hidden]`; y `[W, hidden]` for the last W tokens; the state is that after the tokens before, and then after these
     pub(crate) fn forward(
         &self,
         pass: &Pass<'_, B>,
@@ -61,11 +61,11 @@ impl<B: ScanBackend> DeltaNet<B> {
         mut weights: ViewMut<'_, B>,
         y: ViewMut<'_, B>,
     ) -> Result<()> {
-        let (device, tokens) = (pass.device, x.rows());
+        let (device, tokens, wanted) = (pass.device, x.rows(), y.rows());
         let DeltaActivations { mixed_qkv, qkv, z, b, a, g, beta, output, scan } = activations;
         let mut mixed_qkv = mixed_qkv.row_range_mut(0..tokens)?; // [T, C]
         let mut qkv = qkv.row_range_mut(0..tokens)?; // [T, C]
-        let mut z = z.row_range_mut(0..tokens)?; // [T, Hv * Dv]
+        let mut z = z.row_range_mut(0..wanted)?; // [W, Hv * Dv]
         let mut b = b.row_range_mut(0..tokens)?; // [T, Hv]
         let mut a = a.row_range_mut(0..tokens)?; // [T, Hv]
         let mut g = g.row_range_mut(0..tokens)?; // [T, Hv]
@@ -73,7 +73,6 @@ impl<B: ScanBackend> DeltaNet<B> {
         let mut output = output.row_range_mut(0..tokens)?; // [T, Hv * Dv]
 
         self.in_proj_qkv.multiply(device, x, mixed_qkv.reborrow(), weights.reborrow())?;
-        self.in_proj_z.multiply(device, x, z.reborrow(), weights.reborrow())?;
         self.in_proj_b.multiply(device, x, b.reborrow(), weights.reborrow())?;
         self.in_proj_a.multiply(device, x, a.reborrow(), weights.reborrow())?;
 
@@ -104,14 +103,20 @@ impl<B: ScanBackend> DeltaNet<B> {
             device.chunk_forward(rule, pass.scan_chunk, scan.view_mut())?;
         }
 
+        if wanted == 0 {
+            return Ok(());
+        }
+        let last = tokens - wanted..tokens;
+        self.in_proj_z.multiply(device, x.row_range(last.clone())?, z.reborrow(), weights.reborrow())?;
+        let mut output = output.row_range(last)?; // [W, Hv * Dv]
         {
             let _span = device.span("norm");
-            let (rows, width) = (tokens * self.shape.value_heads(), self.shape.value_width());
-            let z = z.as_view().reshape(rows, width)?; // [T * Hv, Dv]
-            let output = output.reborrow().reshape(rows, width)?; // [T * Hv, Dv]
+            let (rows, width) = (wanted * self.shape.value_heads(), self.shape.value_width());
+            let z = z.as_view().reshape(rows, width)?; // [W * Hv, Dv]
+            let output = output.reborrow().reshape(rows, width)?; // [W * Hv, Dv]
             device.gated_rms_norm_in_place(output, z, self.norm.view(), self.eps)?;
         }
-        Ok(self.out_proj.multiply(device, output.as_view(), y, weights)?) // [T, hidden]
+        Ok(self.out_proj.multiply(device, output.as_view(), y, weights)?) // [W, hidden]
     }
 }
 

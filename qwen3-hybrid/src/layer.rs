@@ -23,6 +23,15 @@ pub(crate) struct Pass<'a, B: ScanBackend> {
     pub(crate) scan_chunk: usize,
 }
 
+impl<'a, B: ScanBackend> Pass<'a, B> {
+    /// The same for the last `wanted` of its tokens alone.
+    pub(crate) fn last(&self, tokens: usize, wanted: usize) -> Result<Self> {
+        let first = tokens - wanted;
+        let positions = self.positions.column_range(first..tokens)?;
+        Ok(Self { history: self.history + first, positions, ..*self })
+    }
+}
+
 /// What mixes tokens.
 #[derive(Debug)]
 enum Mixer<B: ScanBackend> {
@@ -55,47 +64,52 @@ impl<B: ScanBackend> Layer<B> {
         })
     }
 
-    /// Moves the first `tokens` rows of the residual through the layer.
+    /// Moves the last `wanted` of the first `tokens` rows of the residual through the layer; its state takes in all of them.
     ///
     /// # Shapes
-    /// `activations.hidden` `[T, hidden]`, before and after
+    /// `activations.hidden` `[T, hidden]`, before and after; W rows are wanted
     pub(crate) fn forward(
         &self,
         pass: &Pass<'_, B>,
         tokens: usize,
+        wanted: usize,
         state: &mut LayerState<B>,
         activations: &mut Activations<B>,
     ) -> Result<()> {
         let device = pass.device;
         let Activations { hidden, normed, mixed, weights, delta_net, attention, mlp, .. } = activations;
-        let mut hidden = hidden.row_range_mut(0..tokens)?; // [T, hidden]
-        let mut normed = normed.row_range_mut(0..tokens)?; // [T, hidden]
-        let mut mixed = mixed.row_range_mut(0..tokens)?; // [T, hidden]
+        let mut x = normed.row_range_mut(0..tokens)?; // [T, hidden]
+        let mut y = mixed.row_range_mut(0..wanted)?; // [W, hidden]
         {
             let _span = device.span("norm");
-            device.rms_norm(hidden.as_view(), self.input_layernorm.view(), self.eps, normed.reborrow())?;
+            let hidden = hidden.row_range(0..tokens)?;
+            device.rms_norm(hidden, self.input_layernorm.view(), self.eps, x.reborrow())?;
         }
-        let (x, y) = (normed.as_view(), mixed.reborrow());
         match (&self.mixer, state) {
             (Mixer::DeltaNet(mixer), LayerState::Delta(state)) => {
-                mixer.forward(pass, x, state, delta_net, weights.view_mut(), y)?;
+                mixer.forward(pass, x.as_view(), state, delta_net, weights.view_mut(), y.reborrow())?;
             }
             (Mixer::Attention(mixer), LayerState::KeyValues(cache)) => {
-                mixer.forward(pass, x, cache, attention, weights.view_mut(), y)?;
+                mixer.forward(pass, x.as_view(), cache, attention, weights.view_mut(), y.reborrow())?;
             }
             (Mixer::DeltaNet(_), LayerState::KeyValues(_)) | (Mixer::Attention(_), LayerState::Delta(_)) => {
                 return Err(Error::ForeignSequence);
             }
         }
+        if wanted == 0 {
+            return Ok(());
+        }
+        let mut hidden = hidden.row_range_mut(tokens - wanted..tokens)?; // [W, hidden]
+        let mut x = x.row_range(0..wanted)?; // [W, hidden]
         {
             let _span = device.span("norm");
-            device.add_in_place(hidden.reborrow(), mixed.as_view())?;
+            device.add_in_place(hidden.reborrow(), y.as_view())?;
             let weight = self.post_attention_layernorm.view();
-            device.rms_norm(hidden.as_view(), weight, self.eps, normed.reborrow())?;
+            device.rms_norm(hidden.as_view(), weight, self.eps, x.reborrow())?;
         }
-        self.mlp.forward(device, normed.as_view(), mlp, weights.view_mut(), mixed.reborrow())?;
+        self.mlp.forward(device, x.as_view(), mlp, weights.view_mut(), y.reborrow())?;
         let _span = device.span("norm");
-        Ok(device.add_in_place(hidden, mixed.as_view())?)
+        Ok(device.add_in_place(hidden, y.as_view())?)
     }
 }
 

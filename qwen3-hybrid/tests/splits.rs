@@ -7,10 +7,10 @@ mod common;
 use std::cell::RefCell;
 
 use common::{CASES, Golden, LOGITS, MARGIN, backbone_on, difference};
-use fermi_blas::{Matrix, Precision, synthetic};
+use fermi_blas::{Checkpoint, Matrix, Precision, Recorder, synthetic};
 use gdn_scan::ScanBackend;
 use proptest::prelude::*;
-use qwen3_hybrid::{Backbone, Input, Options, Sequence};
+use qwen3_hybrid::{Backbone, Input, LayerType, Options, Positions, Sequence};
 
 const TOKENS: usize = 150;
 
@@ -62,6 +62,17 @@ fn run<B: ScanBackend>(model: &mut Backbone<B>, pieces: &[usize]) -> Answer {
     answer(model, &mut sequence)
 }
 
+/// The same in one piece while somebody looks, so that every row of every layer is computed.
+fn observed<B: ScanBackend>(model: &mut Backbone<B>) -> Answer {
+    let ids = prompt(model, TOKENS);
+    let mut sequence = model.sequence().unwrap();
+    let mut recorder = Recorder::new(model.device());
+    model.forward(&mut sequence, Input::Ids(&ids), Positions::Last, &mut recorder).unwrap();
+    let last = &recorder.stages[model.config().num_hidden_layers];
+    assert_eq!((last.rows, last.columns), (TOKENS, model.config().hidden_size), "{}", last.name);
+    answer(model, &mut sequence)
+}
+
 /// Logits within the tolerance and the same tokens, up to the first token that the reference itself is not sure of.
 fn agree(what: &str, answer: &Answer, reference: &Answer) {
     for (step, (row, expected)) in answer.rows.iter().zip(&reference.rows).enumerate() {
@@ -91,7 +102,7 @@ fn any_split_of_every_config_equals_one_piece<B: ScanBackend>(device: &B) {
     ];
     for case in CASES {
         let mut whole = load(device, case, 192, 192);
-        let reference = run(&mut whole, &[TOKENS]);
+        let reference = observed(&mut whole);
         for (chunk, rows) in [(192, 7), (64, 64), (50, 20), (5, 5), (1, 1)] {
             let mut model = load(device, case, chunk, rows);
             for pieces in splits {
@@ -100,6 +111,22 @@ fn any_split_of_every_config_equals_one_piece<B: ScanBackend>(device: &B) {
             }
         }
     }
+}
+
+/// Every golden config ends with softmax attention; this one, cut short, with a delta net.
+fn a_delta_net_at_the_end_leaves_out_what_nobody_reads<B: ScanBackend>(device: &B) {
+    let golden = Golden::open("base");
+    let mut config = common::config("base");
+    config.layer_types.truncate(5);
+    config.num_hidden_layers = 5;
+    assert_eq!(config.layer_types[4], LayerType::LinearAttention);
+    let folder = common::golden_checkpoint("short", "base", &golden);
+    let checkpoint = Checkpoint::open(&folder.0).unwrap();
+    let mut whole = Backbone::load(device, &checkpoint, &config, options(192, 192)).unwrap();
+    let mut chunked = Backbone::load(device, &checkpoint, &config, options(64, 20)).unwrap();
+    let reference = observed(&mut whole);
+    agree("whole", &run(&mut whole, &[TOKENS]), &reference);
+    agree("chunked", &run(&mut chunked, &[1, 100, 49]), &reference);
 }
 
 thread_local! {
@@ -185,11 +212,12 @@ fn sequences_and_backbones_do_not_disturb_each_other<B: ScanBackend>(device: &B)
 fn embeddings_and_a_mix_equal_their_ids<B: ScanBackend>(device: &B) {
     let mut model = load(device, "base", 20, 20);
     let (ids, width) = (prompt(&model, 70), model.config().hidden_size);
-    let mut recorder = fermi_blas::Recorder::new(device);
     let mut sequence = model.sequence().unwrap();
-    let positions = qwen3_hybrid::Positions::Last;
-    model.forward(&mut sequence, Input::Ids(&ids), positions, &mut recorder).unwrap();
+    model.prefill(&mut sequence, Input::Ids(&ids)).unwrap();
     let by_ids = read(&model);
+    let mut recorder = Recorder::new(device);
+    sequence.clear(device).unwrap();
+    model.forward(&mut sequence, Input::Ids(&ids), Positions::None, &mut recorder).unwrap();
     let rows: Vec<f32> = recorder
         .stages
         .iter()
@@ -220,6 +248,7 @@ macro_rules! split_tests {
     ($(#[$attribute:meta])* $module:ident, $device:expr) => {
         split_tests!(@each [$(#[$attribute])*] $module, $device,
             any_split_of_every_config_equals_one_piece
+            a_delta_net_at_the_end_leaves_out_what_nobody_reads
             d3_one_prompt_three_times_gives_the_same_answer
             d3_a_kept_copy_continues_as_the_original_did
             sequences_and_backbones_do_not_disturb_each_other

@@ -30,10 +30,12 @@ impl<R: Runtime> Gpu<R> {
         if rows * columns == 0 {
             return Ok(());
         }
-        let (kernel, kept) = match columns {
-            ..=HELD_COLUMNS => (softmax::softmax_held, 0),
-            ..=KEPT_COLUMNS => (softmax::softmax_kept, columns),
-            _ => (softmax::softmax_long, 0),
+        let (kernel, kept) = if columns <= HELD_COLUMNS {
+            (softmax::softmax_held, 0)
+        } else if columns <= KEPT_COLUMNS {
+            (softmax::softmax_kept, columns)
+        } else {
+            (softmax::softmax_long, 0)
         };
         let shape = Shape::blocks(rows, THREADS).shared(kept * size_of::<f32>());
         let arguments = arguments![x.address(), positions, rows, columns, stride, heads, scale];
