@@ -3,33 +3,23 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     #[cfg(feature = "emulated")]
-    emulated::compile();
+    compile();
 }
 
 #[cfg(feature = "emulated")]
-mod emulated {
-    use std::path::PathBuf;
-
-    /// Kernels by the source that they stand in.
-    const SOURCES: [(&str, &[&str]); 1] = [("window", &["window_attention", "add_window_mean"])];
-
-    pub(super) fn compile() {
-        let variable = |name: &str| PathBuf::from(std::env::var(name).expect("cargo sets it"));
-        let kernels = variable("CARGO_MANIFEST_DIR").join("kernels");
-        let out = variable("OUT_DIR");
-        println!("cargo:rerun-if-changed=kernels");
-        let mut build = cc::Build::new();
-        build.cpp(true).std("c++17").define("EMULATED", None).warnings(true).opt_level(2);
-        build.include(variable("DEP_FERMI_BLAS_EMULATED_INCLUDE"));
-        for (source, names) in SOURCES {
-            let mut wrapper =
-                format!("#include \"{}\"\n", kernels.join(source).with_extension("cu").display());
-            // What the launcher calls.
-            names.iter().for_each(|name| wrapper += &format!("ENTRY({name})\n"));
-            let file = out.join(source).with_extension("cpp");
-            std::fs::write(&file, wrapper).expect("OUT_DIR is writable");
-            build.file(file);
-        }
-        build.compile("siglip2_tower_emulated");
-    }
+fn compile() {
+    let headers = std::env::var("DEP_FERMI_BLAS_EMULATED_INCLUDE").expect("fermi-blas tells it");
+    println!("cargo:rerun-if-changed=kernels");
+    println!("cargo:rerun-if-changed={headers}");
+    let kernels = std::fs::read_dir("kernels").expect("the kernels are part of the crate");
+    let sources = kernels.filter_map(|entry| Some(entry.ok()?.path()));
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .flags(["-x", "c++"]) // also what ends in .cu
+        .define("EMULATED", None)
+        .include(headers)
+        .opt_level(2)
+        .files(sources.filter(|path| path.extension().is_some_and(|extension| extension == "cu")))
+        .compile("siglip2_tower_emulated");
 }

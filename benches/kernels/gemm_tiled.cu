@@ -61,3 +61,5 @@ UNROLL
         }
     }
 }
+
+ENTRY(gemm_tiled)

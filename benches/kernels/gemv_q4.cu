@@ -58,3 +58,5 @@ gemv_q4(const i8* codes, const float* scales, const float* x, float* y, u64 rows
     bool wide = columns % Q4Weights::STEP == 0 && code_stride % 8 == 0 && (u64)codes % 8 == 0 && (u64)x % 16 == 0;
     gemv_rows<4>(w, wide, x, y, rows, columns, 1, columns, rows, lanes, partial);
 }
+
+ENTRY(gemv_q4)

@@ -40,3 +40,5 @@ argmax(const float* x, u32* index, u64 rows, u64 columns, u64 stride) {
         barrier();
     }
 }
+
+ENTRY(argmax)

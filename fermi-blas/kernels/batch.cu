@@ -32,3 +32,6 @@ sum_parts(const float* parts, float* c, u64 batch, u64 count, u64 rows, u64 colu
         }
     }
 }
+
+ENTRY(batch_pointers)
+ENTRY(sum_parts)

@@ -10,6 +10,8 @@ typedef unsigned short bf16;
 #include "emulator.hpp"
 #else
 #define KERNEL(threads) extern "C" __attribute__((global)) __attribute__((launch_bounds(threads))) void
+// Names a kernel to the host code's launcher; a driver finds it by itself.
+#define ENTRY(kernel)
 #define DEVICE static __attribute__((device)) __inline__ __attribute__((always_inline))
 #define SHARED __attribute__((shared))
 // A shared array as long as the launch says.

@@ -34,3 +34,6 @@ dequantize_bf16(const bf16* words, float* values, u64 rows, u64 columns, u64 wor
         values[row * value_stride + column] = bf16_value(words[row * word_stride + column]);
     }
 }
+
+ENTRY(dequantize_q8)
+ENTRY(dequantize_bf16)

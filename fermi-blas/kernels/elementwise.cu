@@ -27,3 +27,7 @@ gate(float* x, const float* gates, u64 rows, u64 columns, u64 x_stride, u64 gate
         x[row * x_stride + column] *= activation(kind, gates[row * gate_stride + column]);
     }
 }
+
+ENTRY(add)
+ENTRY(activate)
+ENTRY(gate)

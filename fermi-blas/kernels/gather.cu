@@ -28,3 +28,7 @@ gather_q8(const i8* codes, const float* scales, const u32* indices, float* value
         values[row * value_stride + column] = (float)codes[source * code_stride + column] * scale;
     }
 }
+
+ENTRY(gather_f32)
+ENTRY(gather_bf16)
+ENTRY(gather_q8)

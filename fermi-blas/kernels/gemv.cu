@@ -130,3 +130,8 @@ gemv_bf16(const bf16* values, const float* x, float* y, u64 rows, u64 columns, u
     Bf16Weights w = {values, stride};
     gemv<2>(w, x, y, rows, columns, tokens, x_stride, y_stride, lanes, partial);
 }
+
+ENTRY(gemv_q8_few)
+ENTRY(gemv_q8)
+ENTRY(gemv_f32)
+ENTRY(gemv_bf16)

@@ -56,3 +56,7 @@ gated_rms_norm(float* x, const float* z, const float* weight, u64 rows, u64 colu
         barrier();
     }
 }
+
+ENTRY(layer_norm)
+ENTRY(rms_norm)
+ENTRY(gated_rms_norm)

@@ -13,3 +13,5 @@ rotary(float* x, const u32* positions, const float* cosines, const float* sines,
         pair[half] = fused(b, cosine, a * sine);
     }
 }
+
+ENTRY(rotary)

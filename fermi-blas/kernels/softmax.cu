@@ -101,3 +101,7 @@ softmax_long(float* rows_of_x, const u32* positions, u64 rows, u64 columns, u64 
         for (; c < columns; c += THREADS) x[c] = 0.0f;
     }
 }
+
+ENTRY(softmax_held)
+ENTRY(softmax_kept)
+ENTRY(softmax_long)

@@ -65,3 +65,5 @@ causal_conv(const float* x, const float* weight, float* state, float* out, u64 t
         for (u64 row = 0; row + 1 < taps; row++) c.state[row * channels] = input(c, tokens + row);
     }
 }
+
+ENTRY(causal_conv)

@@ -88,3 +88,5 @@ UNROLL_4
         }
     }
 }
+
+ENTRY(chunk_gather)

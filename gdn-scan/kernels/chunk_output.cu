@@ -16,3 +16,5 @@ chunk_scatter(const float* outputs, float* out, u64 tokens, u64 heads, u64 padde
         for (u64 d = lane; d < value_width; d += LANES) to[d] = from[d];
     }
 }
+
+ENTRY(chunk_scatter)

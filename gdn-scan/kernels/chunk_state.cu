@@ -244,3 +244,5 @@ chunk_state(const float* w, const float* keys, const float* to_end, const float*
     for (u32 item = block_index(); item < c.heads * slices; item += grid_size())
         all_chunks(c, shared, item / slices, item % slices * COLUMNS);
 }
+
+ENTRY(chunk_state)

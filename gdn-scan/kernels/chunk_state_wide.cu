@@ -321,3 +321,5 @@ chunk_state_wide(const float* w, const float* keys, const float* to_end, const f
     Shared shared = {(float*)tiles, (float*)delta, (float*)starts};
     all_chunks(c, shared);
 }
+
+ENTRY(chunk_state_wide)

@@ -31,3 +31,5 @@ UNROLL
         }
     }
 }
+
+ENTRY(chunk_cumsum)

@@ -10,3 +10,5 @@ scan_gates(const float* a, const float* b, const float* a_log, const float* dt_b
         beta[token * beta_stride + head] = sigmoid(b[token * b_stride + head]);
     }
 }
+
+ENTRY(scan_gates)

@@ -25,3 +25,5 @@ chunk_decay(float* scores, float* mixed, const float* factors, u64 entries, u64 
         }
     }
 }
+
+ENTRY(chunk_decay)

@@ -204,3 +204,6 @@ recurrent_wide(const float* q, const float* k, const float* v, const float* g, c
                   v_stride, g_stride, beta_stride, out_stride, scale, eps, normalize};
     all_heads<false>(s, (u32)heads);
 }
+
+ENTRY(recurrent)
+ENTRY(recurrent_wide)

@@ -98,3 +98,6 @@ UNROLL
         }
     }
 }
+
+ENTRY(chunk_solve)
+ENTRY(chunk_solve_wide)

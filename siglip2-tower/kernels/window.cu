@@ -83,3 +83,6 @@ add_window_mean(const float* vectors, float* x, u64 windows, u64 columns, u64 ve
         x[window * x_stride + column] += sum / PATCHES;
     }
 }
+
+ENTRY(window_attention)
+ENTRY(add_window_mean)
