@@ -13,8 +13,8 @@ use crate::{Error, MemoryUse, Result};
 /// A CUDA device that is emulated on the host.
 pub type Emulated = Gpu<Emulator>;
 
-/// As many as a card of the middle range has: so few that short products are split, so many that it comes to several parts.
-const MULTIPROCESSORS: usize = 60;
+/// As many as a large card has, for which products of many entries are still split.
+const MULTIPROCESSORS: usize = 132;
 
 unsafe extern "C" {
     fn fermi_blas_emulate(

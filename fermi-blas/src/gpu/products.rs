@@ -68,6 +68,14 @@ impl BatchedProduct {
     }
 }
 
+fn least_common_multiple(a: usize, b: usize) -> usize {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (a / divisor).saturating_mul(b)
+}
+
 impl<R: Runtime> Gpu<R> {
     /// A batch of products, handed to the library as suits it best.
     ///
@@ -145,9 +153,15 @@ impl<R: Runtime> Gpu<R> {
         let BatchedProduct { batch, a, b, c, .. } = *product;
         let pointers = R::address(&scratch.pointers);
         let bytes = |elements: usize| elements * size_of::<f32>();
-        // Pieces begin where an input does.
-        let unit = a.repeat * b.repeat * c.parts;
-        let step = if unit > MOST_POINTERS { 1 } else { MOST_POINTERS / unit * unit };
+        // Pieces begin where an input does. What is cut into parts has no more entries than there are multiprocessors.
+        let unit = least_common_multiple(a.repeat, b.repeat).saturating_mul(c.parts);
+        let step = if batch <= MOST_POINTERS {
+            batch
+        } else if unit <= MOST_POINTERS {
+            MOST_POINTERS / unit * unit
+        } else {
+            1
+        };
         for first in (0..batch).step_by(step) {
             let [a, b, c] = [a, b, c].map(|operand| operand.entry(first));
             let piece = BatchedProduct { batch: step.min(batch - first), a, b, c, ..*product };

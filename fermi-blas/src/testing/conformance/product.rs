@@ -152,8 +152,8 @@ pub fn gemm_batched_by_two_threads<B: Blas>(device: &B) {
 
 /// Fewer matrices than products, each for several of them, added to what was there.
 fn shared<B: Blas>(device: &B, (m, k, n): (usize, usize, usize), transposed: bool) {
-    let batch = 12;
-    for (lefts, rights) in [(1, 12), (12, 3), (2, 3), (4, 1), (12, 12)] {
+    for (batch, lefts, rights) in [(12, 1, 12), (12, 12, 3), (12, 2, 3), (12, 4, 1), (12, 12, 12), (64, 1, 1)]
+    {
         let (a, b) = (Host::uniform("a", lefts * m, k), Host::uniform("b", rights * k, n));
         let old = Host::uniform("c", batch * m, n);
         let part = |host: &Host, rows: usize, index: usize| Host {
