@@ -147,7 +147,8 @@ pub trait RowOps: Backend {
     /// x `[heads, rows, columns]`, positions `[1, rows]`
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] when the sizes do not fit together.
+    /// [`crate::Error::Shape`] when the sizes do not fit together; [`crate::Error::Index`] on the CPU when a position is not in
+    /// the table (on a GPU positions are checked by whoever uploads them).
     fn rotary_in_place(
         &self,
         x: BatchViewMut<'_, Self>,

@@ -34,11 +34,11 @@ fn quantize_group(values: &[f32], codes: &mut [i8]) -> f32 {
     let largest = values.iter().fold(0, |largest, x| x.abs().to_bits().max(largest));
     let scale = f32::from_bits(largest) / 127.0;
     let inverse = 1.0 / scale;
-    // A group so small that its scale is not a normal number would divide badly: it is rounded to zero, and so is one
-    // that is not finite.
+    // A group so small that its scale is not a normal number would divide badly: it is rounded to zero. One with a value that
+    // is not finite becomes NaN, so that it shows in the logits as it would in float32.
     if !(scale >= f32::MIN_POSITIVE && scale.is_finite()) {
         codes.fill(0);
-        return 0.0;
+        return if scale.is_finite() { 0.0 } else { f32::NAN };
     }
     for (code, x) in codes.iter_mut().zip(values) {
         // The sum leaves the rounded integer in the lowest bits; |x · inverse| is at most 127 and a rounding.

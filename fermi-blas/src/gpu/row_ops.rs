@@ -24,12 +24,22 @@ const HELD_COLUMNS: usize = 1_024;
 const KEPT_COLUMNS: usize = 12_000;
 
 impl<R: Runtime> Gpu<R> {
-    /// Softmax of x · scale, with the address of the queries' positions or 0.
-    fn softmax(&self, mut x: ViewMut<'_, Self>, positions: u64, heads: usize, scale: f32) -> Result<()> {
+    /// Softmax of x · scale, of all values or of those that the queries' positions let them see.
+    fn softmax(
+        &self,
+        mut x: ViewMut<'_, Self>,
+        positions: Option<View<'_, Self, u32>>,
+        heads: usize,
+        scale: f32,
+    ) -> Result<()> {
         let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
         if rows * columns == 0 {
             return Ok(());
         }
+        if let Some(positions) = positions {
+            check("causal_softmax_in_place", "position rows", 1, positions.rows())?;
+        }
+        let positions = positions.map_or(0, |positions| positions.address());
         let (kernel, kept) = if columns <= HELD_COLUMNS {
             (softmax::softmax_held, 0)
         } else if columns <= KEPT_COLUMNS {
@@ -72,6 +82,9 @@ impl<R: Runtime> RowOps for Gpu<R> {
         for columns in [y.columns(), weight.columns(), bias.columns()] {
             check("layer_norm", "columns", x.columns(), columns)?;
         }
+        for rows in [weight.rows(), bias.rows()] {
+            check("layer_norm", "weight rows", 1, rows)?;
+        }
         let (rows, columns) = (x.rows(), x.columns());
         if rows * columns == 0 {
             return Ok(());
@@ -93,6 +106,7 @@ impl<R: Runtime> RowOps for Gpu<R> {
         check("rms_norm", "rows", x.rows(), y.rows())?;
         check("rms_norm", "columns", x.columns(), y.columns())?;
         check("rms_norm", "weight columns", x.columns(), weight.columns())?;
+        check("rms_norm", "weight rows", 1, weight.rows())?;
         let (rows, columns) = (x.rows(), x.columns());
         if rows * columns == 0 {
             return Ok(());
@@ -111,6 +125,7 @@ impl<R: Runtime> RowOps for Gpu<R> {
         eps: f32,
     ) -> Result<()> {
         check("rms_norm_in_place", "weight columns", x.columns(), weight.columns())?;
+        check("rms_norm_in_place", "weight rows", 1, weight.rows())?;
         let (batch, rows, columns) = (x.batch(), x.rows(), x.columns());
         if batch * rows * columns == 0 {
             return Ok(());
@@ -133,6 +148,7 @@ impl<R: Runtime> RowOps for Gpu<R> {
         check("gated_rms_norm_in_place", "rows", x.rows(), z.rows())?;
         check("gated_rms_norm_in_place", "columns", x.columns(), z.columns())?;
         check("gated_rms_norm_in_place", "weight columns", x.columns(), weight.columns())?;
+        check("gated_rms_norm_in_place", "weight rows", 1, weight.rows())?;
         let (rows, columns, stride) = (x.rows(), x.columns(), x.row_stride());
         if rows * columns == 0 {
             return Ok(());
@@ -144,7 +160,7 @@ impl<R: Runtime> RowOps for Gpu<R> {
     }
 
     fn softmax_in_place(&self, x: ViewMut<'_, Self>, scale: f32) -> Result<()> {
-        self.softmax(x, 0, 1, scale)
+        self.softmax(x, None, 1, scale)
     }
 
     fn causal_softmax_in_place(
@@ -154,8 +170,8 @@ impl<R: Runtime> RowOps for Gpu<R> {
         positions: View<'_, Self, u32>,
         scale: f32,
     ) -> Result<()> {
-        check("causal_softmax_in_place", "rows", positions.columns() * heads, x.rows())?;
-        self.softmax(x, positions.address(), heads, scale)
+        check("causal_softmax_in_place", "rows", positions.columns().saturating_mul(heads), x.rows())?;
+        self.softmax(x, Some(positions), heads, scale)
     }
 
     fn rotary_in_place(
@@ -171,6 +187,7 @@ impl<R: Runtime> RowOps for Gpu<R> {
         if batch * rows * half == 0 {
             return Ok(());
         }
+        check("rotary_in_place", "position rows", 1, positions.rows())?;
         let (batch_stride, stride) = (x.batch_stride(), x.row_stride());
         let (cosines, sines) = (table.cosines.view().address(), table.sines.view().address());
         let arguments = arguments![

@@ -17,11 +17,11 @@ mod weight;
 pub use activation::{activation, activation_edges, gate};
 pub use argmax::argmax;
 pub use memory::{add, copy, memory, read_and_write};
-pub use norm::{gated_rms_norm, large_values, layer_norm, rms_norm, rms_norm_of_heads};
+pub use norm::{gated_rms_norm, large_values, layer_norm, rms_norm, rms_norm_of_heads, weights_of_one_row};
 pub use product::{gemm, gemm_batched, gemm_batched_by_two_threads, gemm_shapes};
 pub use rotary::rotary;
 pub use softmax::{causal_softmax, softmax};
-pub use weight::{dequantize, gather, gemv, multiply, small_groups};
+pub use weight::{dequantize, gather, gemv, groups_that_are_not_finite, multiply, small_groups};
 
 /// Rows and columns that every row operation is tried on.
 const SIZES: [(usize, usize); 9] =
@@ -41,8 +41,9 @@ const GAPS: [usize; 2] = [0, 3];
 macro_rules! conformance_tests {
     ($(#[$attribute:meta])* $module:ident, $device:expr) => {
         $crate::conformance_tests!(@each [$(#[$attribute])*] $module, $device,
-            read_and_write copy add memory gemm gemm_shapes gemm_batched gemm_batched_by_two_threads gemv dequantize gather
-            multiply small_groups layer_norm rms_norm rms_norm_of_heads gated_rms_norm large_values softmax causal_softmax rotary
+            read_and_write copy add memory gemm gemm_shapes gemm_batched gemm_batched_by_two_threads gemv
+            dequantize gather multiply small_groups groups_that_are_not_finite layer_norm rms_norm
+            rms_norm_of_heads gated_rms_norm large_values weights_of_one_row softmax causal_softmax rotary
             activation activation_edges gate argmax);
     };
     (@each $attributes:tt $module:ident, $device:expr, $($name:ident)*) => {

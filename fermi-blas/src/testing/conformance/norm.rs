@@ -3,7 +3,7 @@
 use super::{GAPS, SIZES};
 use crate::testing::reference::{naive_gated_rms_norm, naive_layer_norm, naive_rms_norm};
 use crate::testing::{Held, assert_close, tolerance, uniform};
-use crate::{Error, Matrix, RowOps};
+use crate::{Error, Matrix, RotaryTable, RowOps};
 
 const EPS: f32 = 1e-6;
 
@@ -116,4 +116,30 @@ pub fn large_values<B: RowOps>(device: &B) {
     device.rms_norm(sum.view(), zero.view(), EPS, y.view_mut()).unwrap();
     let expected = naive_rms_norm(&doubled, &vec![0.0; columns], f64::from(EPS));
     assert_close("X11", &y.to_vec(device).unwrap(), &expected, tolerance::NORM);
+}
+
+/// A weight, and the positions of rows, are one row: no row at all would leave nothing to read.
+///
+/// # Panics
+/// When the device fails.
+pub fn weights_of_one_row<B: RowOps>(device: &B) {
+    let matrix = |rows| Matrix::<B>::zeros(device, rows, 8).unwrap();
+    let table = RotaryTable::new(device, 16, 8, 1e4).unwrap();
+    let (x, one) = (matrix(2), matrix(1));
+    for rows in [0, 2] {
+        let (mut y, other) = (matrix(2), matrix(rows));
+        let positions = Matrix::<B, u32>::zeros(device, rows, 2).unwrap();
+        let results = [
+            device.layer_norm(x.view(), other.view(), one.view(), EPS, y.view_mut()),
+            device.layer_norm(x.view(), one.view(), other.view(), EPS, y.view_mut()),
+            device.rms_norm(x.view(), other.view(), EPS, y.view_mut()),
+            device.rms_norm_in_place(y.view_mut().heads(1).unwrap(), other.view(), EPS),
+            device.gated_rms_norm_in_place(y.view_mut(), x.view(), other.view(), EPS),
+            device.rotary_in_place(y.view_mut().heads(1).unwrap(), positions.view(), &table),
+            device.causal_softmax_in_place(y.view_mut(), 1, positions.view(), 1.0),
+        ];
+        for (index, result) in results.iter().enumerate() {
+            assert!(matches!(result, Err(Error::Shape { .. })), "{index} of {rows} rows: {result:?}");
+        }
+    }
 }

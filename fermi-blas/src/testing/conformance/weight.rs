@@ -147,6 +147,31 @@ pub fn multiply<B: Blas>(device: &B) {
     }
 }
 
+/// A group with a value that is not finite is NaN, as a product with it would be; the others are what they were.
+///
+/// # Panics
+/// When the device fails.
+pub fn groups_that_are_not_finite<B: Blas>(device: &B) {
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mut values = uniform("weight", 200);
+        values[70] = bad;
+        let (codes, scales) = quantize(&values, 200);
+        let weight = Weight::Q8(Q8 {
+            codes: Matrix::from_slice(device, 1, 200, &codes).unwrap(),
+            scales: Matrix::from_slice(device, 1, 4, &scales).unwrap(),
+        });
+        let mut out = Matrix::zeros(device, 1, 200).unwrap();
+        device.dequantize(weight.view(), out.view_mut()).unwrap();
+        for (at, value) in out.to_vec(device).unwrap().iter().enumerate() {
+            assert_eq!(value.is_nan(), (64..128).contains(&at), "{bad} {at}");
+        }
+        let x = Matrix::from_slice(device, 1, 200, &uniform("x", 200)).unwrap();
+        let mut y = Matrix::zeros(device, 1, 1).unwrap();
+        device.gemv(weight.view(), x.view(), y.view_mut()).unwrap();
+        assert!(y.to_vec(device).unwrap()[0].is_nan(), "{bad}");
+    }
+}
+
 /// Case F3: a zero group stays exactly 0, tiny groups give no NaN.
 ///
 /// # Panics
