@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use safetensors::{Dtype, View};
 
 /// A safetensors file in the making.
@@ -34,7 +34,8 @@ impl TensorFile {
         self.0.push((name.to_owned(), Tensor { shape: shape.to_vec(), values: Values::I32(values) }));
     }
 
-    /// Writes the file; one that is there is replaced by the whole new one, or not at all.
+    /// Writes the file; one that is there is replaced by the whole new one, or not at all. Where a link leads is what counts;
+    /// anything but a file is refused.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -43,6 +44,9 @@ impl TensorFile {
     }
 
     fn replace(&self, path: &Path) -> Result<()> {
+        let target = if path.exists() { path.canonicalize()? } else { path.to_owned() };
+        ensure!(!target.exists() || target.is_file(), "it is there, and no file");
+        let path = target.as_path();
         // The library writes a private temporary file and renames it: the permissions are to be those of any new file.
         let permissions = File::options().create(true).append(true).open(path)?.metadata()?.permissions();
         let tensors = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor));

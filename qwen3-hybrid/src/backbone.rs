@@ -194,10 +194,10 @@ impl<B: ScanBackend> Backbone<B> {
             sequence.begin();
             self.embed(input, start, tokens, observer)?;
             self.forward_layers(sequence, tokens, rows.len(), observer)?;
-            sequence.advance(tokens);
             if !rows.is_empty() {
                 self.forward_head(tokens, rows, observer)?;
             }
+            sequence.advance(tokens);
             start += tokens;
         }
         Ok(())
