@@ -78,10 +78,12 @@ impl<B: ScanBackend> Backbone<B> {
         } else {
             Some(loader.under("").weight(&crate::head::tensor(config))?)
         };
+        // The largest first: where it does not fit, nothing else need be made for so many tokens.
+        let activations = Activations::new(device, config, &options)?;
         let tables = Tables::new(device, config, &options)?;
         Ok(Self {
             device: device.clone(),
-            activations: Activations::new(device, config, &options)?,
+            activations,
             config: Arc::new(config.clone()),
             options,
             weights: Arc::new(Weights { embed_tokens, layers, norm, lm_head, tables }),
