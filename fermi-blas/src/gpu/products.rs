@@ -89,30 +89,27 @@ impl<R: Runtime> Gpu<R> {
         if m == 0 || n == 0 || batch == 0 {
             return Ok(());
         }
-        if batch == 1 {
-            // The library splits single products itself.
+        // The library splits single products itself.
+        let splits = batch > 1 && self.runtime.takes_pointers();
+        let parts = if splits { product.parts(self.runtime.multiprocessors()) } else { 1 };
+        if parts == 1 && a.stride(batch).is_some() && b.stride(batch).is_some() {
             // SAFETY: handed on from the caller.
             return unsafe { self.runtime.gemm(product) };
         }
-        let at_one_distance = a.stride(batch).is_some() && b.stride(batch).is_some();
         if !self.runtime.takes_pointers() {
-            let step = if at_one_distance { batch } else { 1 };
-            for first in (0..batch).step_by(step) {
-                let [a, b, c] = [a, b, c].map(|operand| operand.entry(first));
+            for entry in 0..batch {
+                let [a, b, c] = [a, b, c].map(|operand| operand.entry(entry));
                 // SAFETY: handed on from the caller.
-                unsafe { self.runtime.gemm(&BatchedProduct { batch: step, a, b, c, ..*product })? };
+                unsafe { self.runtime.gemm(&BatchedProduct { batch: 1, a, b, c, ..*product })? };
             }
             return Ok(());
         }
-        let parts = product.parts(self.runtime.multiprocessors());
         // Held until all is handed in.
         let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: handed on from the caller.
         unsafe {
             if parts > 1 {
                 self.multiply_split(product, parts, &scratch)
-            } else if at_one_distance {
-                self.runtime.gemm(product)
             } else {
                 self.multiply_by_pointers(product, &scratch)
             }
