@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use fermi_blas::{Activation, GemmBatched, Matrix, View, ViewMut, Weight};
+use fermi_blas::{Activation, BatchViewMut, GemmBatched, Matrix, View, ViewMut, Weight};
 use gdn_scan::ScanBackend;
 
 use crate::layer::Pass;
@@ -66,12 +66,7 @@ impl<B: ScanBackend> Attention<B> {
         let (mut k, v) = cache.new_rows(pass.history, tokens)?; // [T, Hkv * D] each
         self.k_proj.multiply(device, x, k.reborrow(), weights.reborrow())?;
         self.v_proj.multiply(device, x, v, weights.reborrow())?;
-        {
-            let _span = device.span("attention positions");
-            let mut keys = k.heads(self.key_value_heads)?; // [Hkv, T, D]
-            device.rms_norm_in_place(keys.reborrow(), self.k_norm.view(), self.eps)?;
-            device.rotary_in_place(keys, pass.positions, pass.rotary)?;
-        }
+        self.place(pass, k.heads(self.key_value_heads)?, &self.k_norm)?; // [Hkv, T, D]
         if wanted == 0 {
             return Ok(());
         }
@@ -84,12 +79,8 @@ impl<B: ScanBackend> Attention<B> {
             q_gate.reborrow(),
             weights.reborrow(),
         )?;
-        {
-            let _span = device.span("attention positions");
-            let mut queries = q_gate.reborrow().heads(self.heads)?.column_range(0..self.head_dim)?; // [H, W, D]
-            device.rms_norm_in_place(queries.reborrow(), self.q_norm.view(), self.eps)?;
-            device.rotary_in_place(queries, pass.positions, pass.rotary)?;
-        }
+        let queries = q_gate.reborrow().heads(self.heads)?.column_range(0..self.head_dim)?; // [H, W, D]
+        self.place(pass, queries, &self.q_norm)?;
         if wanted == 1 {
             self.attend_one(pass, q_gate.as_view(), cache, scores, output.reborrow())?;
         } else {
@@ -104,6 +95,13 @@ impl<B: ScanBackend> Attention<B> {
             device.gate_in_place(Activation::Sigmoid, output, gate)?;
         }
         Ok(self.o_proj.multiply(device, output.as_view(), y, weights)?) // [W, hidden]
+    }
+
+    /// Norms the heads of queries or keys and turns them to their positions.
+    fn place(&self, pass: &Pass<'_, B>, mut heads: BatchViewMut<'_, B>, norm: &Matrix<B>) -> Result<()> {
+        let _span = pass.device.span("attention positions");
+        pass.device.rms_norm_in_place(heads.reborrow(), norm.view(), self.eps)?;
+        Ok(pass.device.rotary_in_place(heads, pass.positions, pass.rotary)?)
     }
 
     /// Scores of a block of query rows, softmax, values; block after block, so that their scores fit the scratch.
