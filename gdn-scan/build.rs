@@ -1,15 +1,15 @@
 //! Compiles the kernels as host code for the feature `emulated`; does nothing otherwise.
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=kernels");
     #[cfg(feature = "emulated")]
     compile();
 }
 
 #[cfg(feature = "emulated")]
 fn compile() {
-    let headers = std::env::var("DEP_FERMI_BLAS_EMULATED_INCLUDE").expect("fermi-blas tells it");
-    println!("cargo:rerun-if-changed=kernels");
+    let variable = |name: &str| std::env::var(name).expect("cargo and fermi-blas tell it");
+    let headers = variable("DEP_FERMI_BLAS_EMULATED_INCLUDE");
     println!("cargo:rerun-if-changed={headers}");
     let kernels = std::fs::read_dir("kernels").expect("the kernels are part of the crate");
     let sources = kernels.filter_map(|entry| Some(entry.ok()?.path()));
@@ -21,5 +21,5 @@ fn compile() {
         .include(headers)
         .opt_level(2)
         .files(sources.filter(|path| path.extension().is_some_and(|extension| extension == "cu")))
-        .compile("gdn_scan_emulated");
+        .compile(&format!("{}-emulated", variable("CARGO_PKG_NAME")));
 }
